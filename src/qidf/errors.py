@@ -1,0 +1,27 @@
+"""The exceptions a user of qidf can meet. Each message says what, where, and what to do next."""
+
+from __future__ import annotations
+
+
+class QidfError(Exception):
+    """Base of every error that qidf raises on purpose; the command line prints it on one line and exits with 2."""
+
+
+class SourceError(QidfError):
+    """Documents can't be read: a missing path, a bad line of JSONL, nothing left to index."""
+
+
+class IndexNotFoundError(QidfError):
+    """There is no index at the given place."""
+
+
+class IndexCorruptError(QidfError):
+    """A file of the index is truncated, damaged or not ours."""
+
+
+class IndexMismatchError(QidfError):
+    """The index is whole, but was made by another version, with another analyzer, or from another place."""
+
+
+class IndexLockedError(QidfError):
+    """Another process writes to the index."""
