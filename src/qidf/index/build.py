@@ -1,0 +1,289 @@
+"""Documents to a committed index: batches to threads, full memory to a segment, segments to a manifest.
+
+Memory stays within a setting, plus the vocabulary. It knows nothing of queries.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from queue import Queue
+from typing import Any
+
+from qidf import __version__
+from qidf.errors import SourceError
+from qidf.index import segment, store
+from qidf.kernels import Inverter, Scanner, invert
+from qidf.sources import Document, id_bytes
+
+MEMORY = 512 << 20
+"""Default for the memory of a build, in bytes: documents in hand, postings, vocabulary."""
+
+_BATCH_CHARACTERS = 1 << 20
+_BATCH_DOCUMENTS = 1 << 14
+_DOCUMENT_OVERHEAD = 200  # bytes of Python objects for a document in hand
+
+
+class _Worker:
+    """One thread's inverter and the documents it was given, in its order."""
+
+    def __init__(self, scanner: Scanner, seed: int, store_text: bool) -> None:
+        self.inverter = Inverter(scanner, seed)
+        self.documents: list[tuple[bytes, str, int, bytes]] = []
+        self.text_bytes = 0
+        self._store_text = store_text
+
+    def add(self, batch: list[Document]) -> None:
+        self.inverter.add([document.text for document in batch])
+        for document in batch:
+            text = b""
+            if self._store_text:
+                text = document.text.encode("utf-8", "surrogatepass")
+                self.text_bytes += len(text)
+            self.documents.append((id_bytes(document.id), document.path, document.line, text))
+
+    @property
+    def nbytes(self) -> int:
+        return self.inverter.nbytes + 2 * self.text_bytes + _DOCUMENT_OVERHEAD * len(self.documents)
+
+
+def build(
+    documents: Iterable[Document],
+    path: str,
+    *,
+    analyzer: str,
+    store_text: bool = False,
+    memory: int = MEMORY,
+    threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    root: str = "",
+    table: dict[str, Any] | None = None,
+) -> None:
+    """Build an index of `documents` at `path`; an index that stands there is replaced at the end, atomically.
+
+    Parameters
+    ----------
+    documents : iterable of Document
+        Read once, a batch at a time. Ids must be unique.
+    path : str
+        The directory of the index, made if need be.
+    analyzer : str
+        `code`, `standard`, `simple` or `word`.
+    store_text : bool, default False
+        Whether texts are kept in the index, for snippets.
+    memory : int, default 512 MiB
+        Bytes after which a segment is written out.
+    threads : int, default as many as there are processors, at most 8
+        How many threads tokenize.
+    progress : callable, default None
+        Called now and then with the number of documents read so far.
+    root, table
+        What the documents were read from, and the table a refresh will compare; stored as given.
+
+    Raises
+    ------
+    SourceError
+        No document, or two with the same id. Nothing is changed then.
+    IndexLockedError, QidfError
+        See `store.writing`.
+    """
+    scanner = Scanner(analyzer)
+    seed = secrets.randbits(63)
+    count = threads or min(8, os.cpu_count() or 1)
+    with store.writing(path) as writer:
+        names: list[str] = []
+        read = 0
+        crew = _Crew(count, scanner, seed, store_text)
+        try:
+            for batch in _batches(documents):
+                crew.add(batch)
+                read += len(batch)
+                if progress is not None:
+                    progress(read)
+                if crew.nbytes > memory:
+                    names.append(_write_segment(writer, crew.collect(), seed, store_text))
+            rest = crew.collect()
+        finally:
+            crew.stop()
+        if any(worker.documents for worker in rest):
+            names.append(_write_segment(writer, rest, seed, store_text))
+        if not names:
+            raise SourceError("nothing to index: no document was found")
+        segments = [segment.Segment(os.path.join(path, name)) for name in names]
+        _check_unique(segments)
+        terms, hapax = _count_terms(segments)
+        sources = store.write_sources(writer, table) if table is not None else ""
+        writer.commit(
+            store.Manifest(
+                analyzer=analyzer,
+                unicode=unicode_version(analyzer),
+                documents=sum(s.documents for s in segments),
+                tokens=sum(s.tokens for s in segments),
+                terms=terms,
+                hapax_terms=hapax,
+                segments=names,
+                generation=_next_generation(path),
+                root=root,
+                sources=sources,
+                stored=store_text,
+                written_by=__version__,
+            )
+        )
+
+
+def unicode_version(analyzer: str) -> str:
+    """Return the version of the tables that `analyzer` reads: part of what an index was made with."""
+    from qidf.analysis.unicode import VERSIONS
+
+    return VERSIONS[analyzer]
+
+
+def _next_generation(path: str) -> int:
+    try:
+        return store.read_manifest(path).generation + 1
+    except Exception:
+        return 1  # none yet, or one that could not be read and is being replaced
+
+
+def _batches(documents: Iterable[Document]) -> Iterable[list[Document]]:
+    batch: list[Document] = []
+    characters = 0
+    for document in documents:
+        batch.append(document)
+        characters += len(document.text)
+        if characters >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+class _Crew:
+    """Threads that tokenize batches, each into an inverter of its own."""
+
+    def __init__(self, count: int, scanner: Scanner, seed: int, store_text: bool) -> None:
+        self._settings = (scanner, seed, store_text)
+        self._count = count
+        self._queue: Queue[list[Document] | None] = Queue(maxsize=count + 1)
+        self._workers = [_Worker(*self._settings) for _ in range(count)]
+        self._error: BaseException | None = None
+        self._threads: list[threading.Thread] = []
+
+    def add(self, batch: list[Document]) -> None:
+        if self._count == 1:
+            self._workers[0].add(batch)
+            return
+        if not self._threads:
+            self._threads = [threading.Thread(target=self._run, args=(i,), daemon=True) for i in range(self._count)]
+            for thread in self._threads:
+                thread.start()
+        self._queue.put(batch)
+        self._raise()
+
+    def _run(self, i: int) -> None:
+        while (batch := self._queue.get()) is not None:
+            try:
+                if self._error is None:
+                    self._workers[i].add(batch)
+            except BaseException as error:  # handed to the thread that feeds us
+                self._error = error
+            finally:
+                self._queue.task_done()
+        self._queue.task_done()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def nbytes(self) -> int:
+        return sum(worker.nbytes for worker in self._workers)
+
+    def collect(self) -> list[_Worker]:
+        """Wait for the batches in hand, sort the vocabularies, and return the workers; fresh ones take their place."""
+        if self._threads:
+            self._queue.join()
+        self._raise()
+        full, self._workers = self._workers, [_Worker(*self._settings) for _ in range(self._count)]
+        full = [worker for worker in full if worker.documents]
+        sorters = [threading.Thread(target=worker.inverter.sort) for worker in full[1:]]
+        for thread in sorters:
+            thread.start()
+        if full:
+            full[0].inverter.sort()
+        for thread in sorters:
+            thread.join()
+        return full
+
+    def stop(self) -> None:
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+def _write_segment(writer: store.Writer, workers: list[_Worker], seed: int, store_text: bool) -> str:
+    import numpy as np
+
+    documents = [document for worker in workers for document in worker.documents]
+    order = sorted(range(len(documents)), key=lambda i: documents[i][0])
+    for i, j in pairwise(order):
+        if documents[i][0] == documents[j][0]:
+            raise _duplicate(documents[i][0])
+    arrays = invert([worker.inverter for worker in workers], np.array(order, np.uint32))
+    tokens, hapax = arrays.pop("tokens"), arrays.pop("hapax")
+    arrays = {f"body.{name}": array for name, array in arrays.items()}
+    documents = [documents[i] for i in order]
+    arrays["ids.data"], arrays["ids.offsets"] = segment.blob([id for id, _, _, _ in documents])
+    paths = [id_bytes(path) for _, path, _, _ in documents]
+    paths_are_ids = all(path == document[0] for path, document in zip(paths, documents, strict=True))
+    if not paths_are_ids and any(paths):
+        arrays["paths.data"], arrays["paths.offsets"] = segment.blob(paths)
+    if any(line != 1 for _, _, line, _ in documents):
+        arrays["lines"] = np.array([min(line, 0xFFFFFFFF) for _, _, line, _ in documents], np.uint32)
+    if store_text:
+        arrays["text.data"], arrays["text.offsets"] = segment.blob([text for _, _, _, text in documents])
+    footer = {
+        "documents": len(documents),
+        "tokens": tokens,
+        "hapax": hapax,
+        "terms": len(arrays["body.terms.offsets"]) - 1,
+        "seed": seed,
+        "paths_are_ids": paths_are_ids,
+    }
+    with writer.create(".qidf") as file:
+        segment.write(file, arrays, footer)
+    return os.path.basename(file.name)
+
+
+def _duplicate(id: bytes) -> SourceError:
+    name = id.decode("utf-8", "surrogatepass")
+    return SourceError(f"two documents have the id {name!r}; ids must be unique")
+
+
+def _check_unique(segments: list[segment.Segment]) -> None:
+    if len(segments) < 2:
+        return
+    ids = heapq.merge(*(map(s.id_bytes, range(s.documents)) for s in segments))
+    for a, b in pairwise(ids):
+        if a == b:
+            raise _duplicate(a)
+
+
+def _count_terms(segments: list[segment.Segment]) -> tuple[int, int]:
+    """Return the number of terms, and of terms with df = 1, in all segments together."""
+    if len(segments) == 1:
+        return segments[0].terms, segments[0].hapax
+    terms = hapax = 0
+    last, df = None, 0
+    for term, n, _ in heapq.merge(*(s.vocabulary() for s in segments)):
+        if term != last:
+            terms += 1
+            hapax += df == 1
+            last, df = term, 0
+        df += n
+    return terms, hapax + (df == 1)

@@ -1,0 +1,629 @@
+"""The index as its users see it: open, search, explain, statistics.
+
+A query is a list of weighted terms; the weights come from `qidf.weighting`, the ranking from the kernels. Imports are
+light: a search from the command line must not wait for numpy.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import os
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from qidf.errors import IndexMismatchError, QidfError, SourceError
+from qidf.index import store
+from qidf.index.segment import Segment
+from qidf.kernels import Scanner, analyze
+from qidf.sources import id_bytes
+from qidf.weighting import (
+    K1,
+    B,
+    Q,
+    QueryTerm,
+    Scheme,
+    check_bm25,
+    count_factor,
+    identifier_spans,
+    idf,
+    parse_q,
+    query_terms,
+    resolve,
+    term_weights,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from qidf.sources import Document
+    from qidf.spectrum import Spectrum
+
+
+_MANY = 200  # queries from which it pays to compute every posting's part of the score beforehand
+_MOST_PARTS = 1 << 23  # postings for which that is done: 64 MB
+
+
+class Hit(NamedTuple):
+    """A document of a ranking. `rank` counts from 1; `path` is empty if the document has none, `line` is where in it
+    the document begins.
+    """
+
+    rank: int
+    id: str
+    path: str
+    line: int
+    score: float
+
+
+class TermExplanation(NamedTuple):
+    """What one query term adds to a document's score, in BM25's letters.
+
+    Attributes
+    ----------
+    term, query_count, shaped : the term, its count c in the query, whether it was written as an identifier
+    n, N : documents that hold it, documents in all
+    q, idf, idf_q : the q it got, its idf at q = 1, and at that q
+    weight : c^a · idf_q
+    tf, tf_part : its count in the document, and tf / (tf + k1·((1 − b) + b·dl/avgdl))
+    contribution : weight · tf_part
+    """
+
+    term: str
+    query_count: int
+    shaped: bool
+    n: int
+    N: int
+    q: float
+    idf: float
+    idf_q: float
+    weight: float
+    tf: int
+    tf_part: float
+    contribution: float
+
+
+class Explanation(NamedTuple):
+    """Why a document has its score: the sum of its terms' contributions, in the query's order, is the score."""
+
+    id: str
+    score: float
+    length: int
+    average_length: float
+    k1: float
+    b: float
+    a: float
+    terms: list[TermExplanation]
+
+
+class Index:
+    """A snapshot of an index on disk: what was committed when it was opened, whatever happens to the files later.
+
+    Get one from `Index.build`, `Index.open` or `Index.from_path`. Threads may share it.
+    """
+
+    def __init__(self, path: str, manifest: store.Manifest, segments: list[Segment]) -> None:
+        self.path = path
+        self.analyzer = manifest.analyzer
+        self.documents = manifest.documents
+        self.tokens = manifest.tokens
+        self.terms = manifest.terms
+        self.hapax_terms = manifest.hapax_terms
+        self.root = manifest.root
+        self._manifest = manifest
+        self._segments = segments
+        self._norms: dict[tuple[float, float], list[Any]] = {}
+        self._parts: tuple[tuple[float, float], list[Any]] | None = None
+
+    @classmethod
+    def build(
+        cls,
+        documents: Iterable[Document | tuple[str, str]],
+        path: str | os.PathLike[str],
+        *,
+        analyzer: str = "code",
+        store_text: bool = False,
+        memory: int = 512 << 20,
+        threads: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
+        """Build an index and open it.
+
+        Parameters
+        ----------
+        documents : iterable of Document or of (id, text)
+            Read once, in bounded memory. Ids must be unique.
+        path : str or path
+            The directory of the index. One that stands there is replaced when the new one is whole.
+        analyzer : {"code", "standard", "simple", "word"}, default "code"
+            See `qidf.analysis`.
+        store_text : bool, default False
+            Keep the texts in the index, for snippets.
+        memory : int, default 512 MiB
+            Bytes a build may hold beside the vocabulary before it writes a segment out.
+        threads : int, default the number of processors, at most 8
+        progress : callable, default None
+            Called now and then with the number of documents read so far.
+
+        Raises
+        ------
+        SourceError
+            No document, two with the same id, or an item that is no document.
+        QidfError
+            The directory can't be written, is in use by another process, or holds other things.
+        """
+        from qidf.index.build import build
+
+        build(
+            _as_documents(documents),
+            os.fspath(path),
+            analyzer=analyzer,
+            store_text=store_text,
+            memory=memory,
+            threads=threads,
+            progress=progress,
+        )
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Open the index at `path` by memory map.
+
+        Raises
+        ------
+        IndexNotFoundError, IndexCorruptError, IndexMismatchError
+            There is none; a file is damaged; another version made it.
+        """
+        name = os.fspath(path)
+        manifest = store.read_manifest(name)
+        scanner(manifest.analyzer)
+        from qidf.analysis.unicode import VERSIONS
+
+        if manifest.unicode != VERSIONS.get(manifest.analyzer):
+            raise IndexMismatchError(
+                f"the index at {name} was made with the tables of {manifest.unicode}, this version has"
+                f" {VERSIONS.get(manifest.analyzer)} (build it again: qidf index PATH --rebuild)"
+            )
+        segments = [Segment(os.path.join(name, file)) for file in manifest.segments]
+        return cls(name, manifest, segments)
+
+    @classmethod
+    def from_path(
+        cls,
+        path: str | os.PathLike[str] = ".",
+        index: str | os.PathLike[str] | None = None,
+        *,
+        analyzer: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
+        """Open the index of a directory or JSONL file, after building or refreshing it where something changed.
+
+        Parameters
+        ----------
+        path : str or path, default "."
+            A directory, a git work tree, or a file of JSON lines.
+        index : str or path, default None
+            The directory of the index; by default one in the user's cache folder, keyed by `path`.
+        analyzer : str, default None
+            What a new index is built with, `code` if None; an index that exists must agree.
+        progress : callable, default None
+            As in `build`.
+        """
+        from qidf.index.refresh import refresh
+
+        return cls.open(refresh(path, index, analyzer=analyzer, progress=progress).index)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+    def __len__(self) -> int:
+        return self.documents
+
+    def __repr__(self) -> str:
+        return f"<qidf.Index {self.path!r}: {self.documents:,} documents, analyzer {self.analyzer}>"
+
+    # statistics
+
+    @property
+    def average_length(self) -> float:
+        """The mean number of tokens of a document."""
+        return self.tokens / self.documents
+
+    @property
+    def hapax_density(self) -> float:
+        """h = (terms with df = 1) / (tokens)."""
+        return self.hapax_terms / self.tokens if self.tokens else 0.0
+
+    def doc_freqs(self, terms: Sequence[str]) -> list[int]:
+        """Return in how many documents each of `terms` stands, as the analyzer gives them (lowercase)."""
+        return [
+            sum(s.reader.df(t) for s, t in zip(self._segments, row, strict=True) if t >= 0) for row in self._find(terms)
+        ]
+
+    def spectrum(self) -> Spectrum:
+        """Return the term statistics: one pass over the dictionary."""
+        from qidf.spectrum import Spectrum, bands
+
+        histogram: dict[int, int] = {}
+        once = 0
+        if len(self._segments) == 1:
+            import numpy as np
+
+            one = self._segments[0]
+            offsets = one.array("body.postings.offsets", "<u8")
+            dfs, counts = np.unique(offsets[1:] - offsets[:-1], return_counts=True)
+            histogram = dict(zip(dfs.tolist(), counts.tolist(), strict=True))
+            once = int((one.collection_frequencies() == 1).sum())
+        else:
+            last, df, cf = b"", 0, 0
+            for term, n, frequency in heapq.merge(*(s.vocabulary() for s in self._segments), [(b"\xff", 0, 0)]):
+                if term != last:
+                    if df:
+                        histogram[df] = histogram.get(df, 0) + 1
+                        once += cf == 1
+                    last, df, cf = term, 0, 0
+                df += n
+                cf += frequency
+        return Spectrum(self.documents, self.tokens, self.terms, self.hapax_terms, once, bands(histogram))
+
+    # queries
+
+    def query_terms(self, query: str) -> list[QueryTerm]:
+        """Return the unique terms of `query`, with their counts, and whether each was written as an identifier."""
+        return query_terms(query, scanner(self.analyzer).tokens(query))
+
+    def scheme(self, q: Q | str = "auto", a: float | None = None) -> Scheme:
+        """Return what `q` and `a` mean for this index."""
+        return resolve(parse_q(q), a, analyzer=self.analyzer, hapax_density=self.hapax_density)
+
+    def weights(
+        self, query: str, *, q: Q | str = "auto", a: float | None = None, odds: str = "lucene"
+    ) -> list[tuple[str, float]]:
+        """Return the weighted terms that `query` stands for, in its order; unknown terms are left out."""
+        terms = self.query_terms(query)
+        dfs = self.doc_freqs([t.term for t in terms])
+        weights = term_weights(terms, dfs, self.documents, self.scheme(q, a), odds)
+        return [(t.term, w) for t, n, w in zip(terms, dfs, weights, strict=True) if n]
+
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        q: Q | str = "auto",
+        a: float | None = None,
+        k1: float = K1,
+        b: float = B,
+        odds: str = "lucene",
+    ) -> list[Hit]:
+        """Return the k documents with the highest BM25 scores, exactly; ties in order of their ids.
+
+        score = Σ w(t) · tf / (tf + k1·((1 − b) + b·dl/avgdl)), over the query's terms, w(t) = c^a · idf_q(t).
+
+        Parameters
+        ----------
+        query : str
+            Any text. Without a known term there are no hits.
+        k : int, default 10
+        q : float, "hapax" or "auto", default "auto"
+            At 1 (with a = 1) it is plain BM25; see `qidf.weighting.resolve`.
+        a : float, default None
+            Exponent of a term's count in the query; None takes what goes with `q`.
+        k1, b : float, default 1.2 and 0.75
+        odds : {"lucene", "robertson"}, default "lucene"
+
+        Raises
+        ------
+        ValueError
+            An argument makes no sense.
+        IndexCorruptError
+            A page that was read is not what was written.
+        """
+        return self.search_terms(self.weights(query, q=q, a=a, odds=odds), k, k1=k1, b=b)
+
+    def search_terms(
+        self, terms: Iterable[tuple[str, float]], k: int = 10, *, k1: float = K1, b: float = B
+    ) -> list[Hit]:
+        """Rank by weighted terms: (term as the analyzer gives it, weight ≥ 0). A term may stand once."""
+        weighted = list(terms)
+        _check_weights(weighted)
+        _check_k(k)
+        norms = self._get_norms(k1, b)
+        weights = array("d", [weight for _, weight in weighted])
+        found = self._find([term for term, _ in weighted])
+        offsets = array("q", [0, len(weighted)])
+        ranked: list[tuple[float, str, str, int]] = []
+        for i, segment in enumerate(self._segments):
+            ordinals = array("q", [row[i] for row in found])
+            room = min(k, segment.documents)
+            docs, scores = array("q", bytes(8 * room)), array("d", bytes(8 * room))
+            segment.reader.score(offsets, ordinals, weights, norms[i], room, docs, scores, 0, 1)
+            for doc, id, score in zip(docs, segment.ids(docs), scores, strict=True):
+                if id is None:
+                    break
+                ranked.append((score, id, id if segment.paths_are_ids else segment.path(doc), segment.line(doc)))
+        if len(self._segments) > 1:
+            ranked = heapq.nsmallest(k, ranked, key=lambda hit: (-hit[0], id_bytes(hit[1])))
+        return [Hit(rank, id, path, line, score) for rank, (score, id, path, line) in enumerate(ranked, 1)]
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        k: int = 10,
+        *,
+        q: Q | str = "auto",
+        a: float | None = None,
+        k1: float = K1,
+        b: float = B,
+        odds: str = "lucene",
+        threads: int | None = None,
+    ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
+        """Rank many queries at once, without the GIL: what `search` gives, as arrays.
+
+        Parameters
+        ----------
+        queries : sequence of str
+        k, q, a, k1, b, odds
+            As in `search`.
+        threads : int, default the number of processors, at most 8
+
+        Returns
+        -------
+        ids : array of str, shape (queries, k)
+            None where a query has fewer hits.
+        scores : array of float64, shape (queries, k)
+            0 where a query has fewer hits.
+        """
+        import numpy as np
+
+        _check_k(k)
+        room = min(k, self.documents)
+        offsets, terms, weights = self._analyze_many(queries, self.scheme(q, a), odds)
+        norms = self._get_norms(k1, b)
+        parts = self._get_parts(k1, b) if len(queries) >= _MANY else [None] * len(self._segments)
+        count = threads or min(8, os.cpu_count() or 1)
+        step = max(1, min(64, -(-len(queries) // (4 * count))))
+        ids = np.full((len(queries), k), None, object)
+        scores = np.zeros((len(queries), k))
+        rankings: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        for i, segment in enumerate(self._segments):
+            docs_i = np.empty((len(queries), room), np.int64)
+            scores_i = np.empty((len(queries), room))
+            ordinals = np.ascontiguousarray(terms[:, i])
+
+            def run(
+                first: int,
+                segment: Segment = segment,
+                ordinals: NDArray[np.int64] = ordinals,
+                norm: Any = norms[i],
+                part: Any = parts[i],
+                docs: NDArray[np.int64] = docs_i,
+                out: NDArray[np.float64] = scores_i,
+            ) -> None:
+                last = min(first + step, len(queries))
+                segment.reader.score(
+                    offsets, ordinals, weights, norm, room, docs.reshape(-1), out.reshape(-1), first, last, part
+                )
+
+            starts = range(0, len(queries), step)
+            if count == 1 or len(starts) < 2:
+                for first in starts:
+                    run(first)
+            else:
+                from concurrent.futures import ThreadPoolExecutor
+
+                with ThreadPoolExecutor(count) as pool:
+                    for _ in pool.map(run, starts):
+                        pass
+            rankings.append((docs_i, scores_i))
+        if len(rankings) == 1:
+            docs, found = rankings[0]
+            segment = self._segments[0]
+            ids[:, :room] = np.array(segment.ids(docs.reshape(-1)), object).reshape(docs.shape)
+            scores[:, :room] = found
+            return ids, scores
+        for row in range(len(queries)):
+            best = [
+                (-score, self._segments[i].id_bytes(doc))
+                for i, (docs, found) in enumerate(rankings)
+                for doc, score in zip(docs[row].tolist(), found[row].tolist(), strict=True)
+                if doc >= 0
+            ]
+            for column, (score, id) in enumerate(heapq.nsmallest(k, best)):
+                ids[row, column] = id.decode("utf-8", "surrogatepass")
+                scores[row, column] = -score
+        return ids, scores
+
+    def explain(
+        self,
+        query: str,
+        id: str,
+        *,
+        q: Q | str = "auto",
+        a: float | None = None,
+        k1: float = K1,
+        b: float = B,
+        odds: str = "lucene",
+    ) -> Explanation:
+        """Tell what each query term adds to the score of the document called `id`; the sum is the score of `search`.
+
+        Raises
+        ------
+        KeyError
+            There is no such document.
+        """
+        check_bm25(k1, b)
+        i, doc = self._locate(id)
+        reader = self._segments[i].reader
+        length = reader.length(doc)
+        norm = k1 * ((1.0 - b) + b * (length / (self.average_length or 1.0)))
+        scheme = self.scheme(q, a)
+        terms = self.query_terms(query)
+        dfs = self.doc_freqs([t.term for t in terms])
+        score = 0.0
+        rows = []
+        for term, n, weight in zip(terms, dfs, term_weights(terms, dfs, self.documents, scheme, odds), strict=True):
+            ordinal = reader.ordinal(term.term)
+            tf = reader.count(ordinal, doc) if ordinal >= 0 else 0
+            part = tf / (tf + norm) if tf else 0.0
+            score += weight * part
+            rows.append(
+                TermExplanation(
+                    term.term,
+                    term.count,
+                    term.shaped,
+                    n,
+                    self.documents,
+                    scheme.q(term),
+                    idf(n, self.documents, 1.0, odds),
+                    idf(n, self.documents, scheme.q(term), odds),
+                    weight,
+                    tf,
+                    part,
+                    weight * part,
+                )
+            )
+        return Explanation(id, score, length, self.average_length, k1, b, scheme.a, rows)
+
+    # documents
+
+    def text(self, id: str) -> str:
+        """Return the text of a document: as stored, else from its file below `root`, read again.
+
+        Raises
+        ------
+        KeyError
+            There is no such document.
+        SourceError
+            The text is not stored, and the file is gone or can't be read.
+        """
+        i, doc = self._locate(id)
+        stored = self._segments[i].text(doc)
+        if stored is not None:
+            return stored
+        if not os.path.isdir(self.root):
+            raise SourceError(f"the text of {id!r} is not stored (index it with --store)")
+        from qidf.sources.files import FileSource
+
+        return FileSource(self.root).read_text(self._segments[i].path(doc))
+
+    def length(self, id: str) -> int:
+        """Return the number of tokens of a document. KeyError if there is none called `id`."""
+        i, doc = self._locate(id)
+        return self._segments[i].reader.length(doc)
+
+    def verify(self) -> None:
+        """Read every byte of the index; IndexCorruptError where one is not what was written."""
+        for segment in self._segments:
+            segment.verify()
+
+    # inside
+
+    def _locate(self, id: str) -> tuple[int, int]:
+        for i, segment in enumerate(self._segments):
+            doc = segment.number(id)
+            if doc >= 0:
+                return i, doc
+        raise KeyError(id)
+
+    def _find(self, terms: Sequence[str]) -> list[list[int]]:
+        """Return each term's number in each segment, −1 where it doesn't stand."""
+        return [[segment.reader.ordinal(term) for segment in self._segments] for term in terms]
+
+    def _get_norms(self, k1: float, b: float) -> list[Any]:
+        norms = self._norms.get((k1, b))
+        if norms is None:
+            check_bm25(k1, b)
+            norms = []
+            for segment in self._segments:
+                norm = array("d", bytes(8 * segment.documents))
+                segment.reader.norms(k1, b, self.average_length or 1.0, norm)
+                norms.append(norm)
+            if len(self._norms) >= 4:
+                self._norms.clear()
+            self._norms[k1, b] = norms
+        return norms
+
+    def _get_parts(self, k1: float, b: float) -> list[Any]:
+        """Return tf / (tf + norm) of all postings in each segment, or None where they are too many to keep."""
+        import numpy as np
+
+        if self._parts is None or self._parts[0] != (k1, b):
+            parts: list[Any] = [None] * len(self._segments)
+            if sum(segment.reader.postings for segment in self._segments) <= _MOST_PARTS:
+                for i, norms in enumerate(self._get_norms(k1, b)):
+                    parts[i] = np.empty(self._segments[i].reader.postings)
+                    self._segments[i].reader.parts(norms, parts[i])
+            self._parts = ((k1, b), parts)
+        return self._parts[1]
+
+    def _analyze_many(
+        self, queries: Sequence[str], scheme: Scheme, odds: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Return the known terms of all queries in a row: where each query's begin, their numbers, their weights."""
+        import numpy as np
+
+        spans = None
+        if scheme.q_shaped != scheme.q_word:
+            spans = [identifier_spans(query) or None for query in queries]
+        readers = [segment.reader for segment in self._segments]
+        offsets, numbers, dfs, counts, shaped = analyze(scanner(self.analyzer), readers, queries, spans)
+        # the same arithmetic as `term_weights`, once for each distinct df and count
+        weights = np.zeros(len(dfs))
+        for q, chosen in ((scheme.q_word, shaped == 0), (scheme.q_shaped, shaped == 1)):
+            values, places = np.unique(dfs[chosen], return_inverse=True)
+            idfs = np.array([idf(n, self.documents, q, odds) for n in values.tolist()])
+            weights[chosen] = idfs[places] if len(values) else 0.0
+        values, places = np.unique(counts, return_inverse=True)
+        factors = np.array([count_factor(count, scheme.a) for count in values.tolist()])
+        if len(values):
+            weights = factors[places] * weights
+        return offsets, numbers, weights
+
+
+@lru_cache(maxsize=4)
+def scanner(analyzer: str) -> Scanner:
+    """Return the scanner of `analyzer`, made once: its tables take a few megabytes."""
+    return Scanner(analyzer)
+
+
+def _as_documents(items: Iterable[Document | tuple[str, str]]) -> Iterable[Document]:
+    from qidf.sources import Document
+
+    for item in items:
+        if isinstance(item, Document):
+            document = item
+        else:
+            try:
+                id, text = item
+            except (TypeError, ValueError):
+                raise SourceError(f"expected a Document or (id, text), got {type(item).__name__}") from None
+            document = Document(id, text)
+        if not isinstance(document.id, str) or not isinstance(document.text, str):
+            raise SourceError(
+                f"a document's id and text must be str, got {type(document.id).__name__}"
+                f" and {type(document.text).__name__}"
+            )
+        yield document
+
+
+def _check_k(k: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ValueError(f"k must be an integer of at least 1, got {k!r}")
+
+
+def _check_weights(weighted: list[tuple[str, float]]) -> None:
+    for term, weight in weighted:
+        if not (weight >= 0 and math.isfinite(weight)):
+            raise ValueError(f"weight of {term!r} must be finite and at least 0, got {weight!r}")
+    if len({term for term, _ in weighted}) != len(weighted):
+        raise ValueError("terms must be unique: add up the weights of one that stands twice")
+
+
+__all__ = ["Explanation", "Hit", "Index", "QidfError", "TermExplanation", "scanner"]

@@ -1,0 +1,249 @@
+"""The directory of an index: a manifest that names the segments and is replaced atomically, and files nobody names.
+
+Write the new files, make them durable, then rename the manifest into place: at every moment the directory holds one
+whole index, the old or the new one. Knows names and bytes; knows nothing of terms or scores.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, BinaryIO
+
+from qidf.errors import (
+    IndexCorruptError,
+    IndexLockedError,
+    IndexMismatchError,
+    IndexNotFoundError,
+    QidfError,
+)
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+LOCK = "write.lock"
+_OURS = (".qidf", ".sources", ".tmp")  # how our own files end; only these are ever removed
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an index is made of.
+
+    `documents`, `tokens`, `terms` and `hapax_terms` (df = 1) count the whole index. `root` is the directory or file it
+    was built from, empty if there is none; `sources` names the file with what a refresh compares.
+    """
+
+    analyzer: str
+    unicode: str
+    documents: int
+    tokens: int
+    terms: int
+    hapax_terms: int
+    segments: list[str]
+    generation: int = 1
+    root: str = ""
+    sources: str = ""
+    stored: bool = False
+    written_by: str = field(default="")
+
+
+def read_manifest(path: str) -> Manifest:
+    """Read the manifest of the index at `path`.
+
+    Raises
+    ------
+    IndexNotFoundError, IndexCorruptError, IndexMismatchError
+        There is none; it is damaged; it is of another format.
+    """
+    name = os.path.join(path, MANIFEST)
+    try:
+        with open(name, "rb") as file:
+            data = file.read(1 << 26)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise IndexNotFoundError(f"no index at {path} (make one: qidf index PATH --index {path})") from error
+    except OSError as error:
+        raise QidfError(f"can't read {name}: {error.strerror}") from error
+    head, _, body = data.partition(b"\n")
+    try:
+        header = json.loads(head)
+        version, crc = header["qidf index format"], header["crc32"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise IndexCorruptError(f"{name} is damaged (build the index again: qidf index PATH --rebuild)") from error
+    if version != FORMAT:
+        raise IndexMismatchError(
+            f"the index at {path} has format {version}, this version of qidf reads {FORMAT}"
+            " (build it again: qidf index PATH --rebuild)"
+        )
+    try:
+        if zlib.crc32(body) != crc:
+            raise ValueError("checksum")
+        manifest = Manifest(**json.loads(body))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise IndexCorruptError(f"{name} is damaged (build the index again: qidf index PATH --rebuild)") from error
+    for file_name in (*manifest.segments, *([manifest.sources] if manifest.sources else [])):
+        if os.path.basename(file_name) != file_name or file_name in ("", ".", ".."):
+            raise IndexCorruptError(f"{name} names a file outside the index: {file_name!r}")
+    return manifest
+
+
+def exists(path: str) -> bool:
+    """Return whether there is an index at `path`, whole or not."""
+    return os.path.isfile(os.path.join(path, MANIFEST))
+
+
+class Writer:
+    """The one writer of an index directory; get it from `writing`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._written: list[str] = []
+
+    @contextmanager
+    def create(self, suffix: str) -> Iterator[BinaryIO]:
+        """Open a new file of a name nobody has, and make it durable at the end. `file.name` is its path."""
+        name = os.path.join(self.path, f"{os.urandom(8).hex()}{suffix}")
+        self._written.append(name)
+        with open(name, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make `manifest` the index, then remove the files that no manifest names any more."""
+        body = json.dumps(asdict(manifest), sort_keys=True, indent=1).encode()
+        head = json.dumps({"qidf index format": FORMAT, "crc32": zlib.crc32(body)}).encode()
+        with self.create(".tmp") as file:
+            file.write(head + b"\n" + body)
+        written, self._written = self._written, []  # once renamed they are the index: nothing may abandon them
+        try:
+            os.replace(file.name, os.path.join(self.path, MANIFEST))
+        except BaseException:
+            if os.path.lexists(file.name):
+                self._written = written
+            raise
+        _sync_directory(self.path)
+        keep = {*manifest.segments, manifest.sources}
+        for entry in os.scandir(self.path):
+            if entry.name.endswith(_OURS) and entry.name not in keep:
+                _remove(entry.path)
+
+    def abandon(self) -> None:
+        """Remove what was written since the last commit."""
+        for name in self._written:
+            _remove(name)
+        self._written.clear()
+
+
+@contextmanager
+def writing(path: str) -> Iterator[Writer]:
+    """Lock the directory `path` for writing, made if need be; a failure leaves it as it was.
+
+    Raises
+    ------
+    IndexLockedError
+        Another process writes to it.
+    QidfError
+        It can't be written (no rights, full disk), or holds other things than an index.
+    """
+    from filelock import FileLock, Timeout
+
+    made = _make_directory(path)
+    lock = FileLock(os.path.join(path, LOCK), timeout=0)
+    done = False
+    try:
+        try:
+            lock.acquire()
+        except Timeout:
+            made = ""
+            raise IndexLockedError(f"another process writes to the index at {path} (wait for it, or stop it)") from None
+        writer = Writer(path)
+        try:
+            yield writer
+            done = True
+        except BaseException:
+            writer.abandon()
+            raise
+        finally:
+            lock.release()
+    except OSError as error:
+        raise QidfError(_why(path, error)) from error
+    finally:
+        if made and not done:
+            _remove(os.path.join(path, LOCK))
+            _remove_directories(path, made)
+
+
+def _make_directory(path: str) -> str:
+    """Make `path` a directory we may write an index to; return the topmost folder that had to be made, or ''."""
+    try:
+        if os.path.lexists(path):
+            names = [name for name in os.listdir(path) if not name.endswith(_OURS) and name != LOCK]
+            if names and MANIFEST not in names:
+                raise QidfError(f"{path} is not empty and holds no index (give another --index DIR)")
+            return ""
+        topmost = os.path.abspath(path)
+        while not os.path.lexists(os.path.dirname(topmost)):
+            topmost = os.path.dirname(topmost)
+        os.makedirs(path)
+    except NotADirectoryError as error:
+        raise QidfError(f"{path} is not a directory (give another --index DIR)") from error
+    except OSError as error:
+        raise QidfError(_why(path, error)) from error
+    return topmost
+
+
+def _remove_directories(path: str, topmost: str) -> None:
+    folder = os.path.abspath(path)
+    while True:
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return
+        if folder == topmost:
+            return
+        folder = os.path.dirname(folder)
+
+
+def _why(path: str, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"disk full while writing the index at {path}; what was there before still stands (free some space)"
+    return f"can't write the index at {error.filename or path}: {error.strerror or error} (give another --index DIR)"
+
+
+def _remove(name: str) -> None:
+    with suppress(OSError):  # gone, or in use on a system that keeps open files: the next commit tries again
+        os.unlink(name)
+
+
+def _sync_directory(path: str) -> None:
+    if sys.platform == "win32":
+        return
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_sources(writer: Writer, table: dict[str, Any]) -> str:
+    """Write what a refresh compares and return the file's name."""
+    with writer.create(".sources") as file:
+        file.write(json.dumps(table, ensure_ascii=True, separators=(",", ":")).encode())
+    return os.path.basename(file.name)
+
+
+def read_sources(path: str, manifest: Manifest) -> dict[str, Any]:
+    """Read what a refresh compares; empty where it can't be read, and then everything counts as changed."""
+    if not manifest.sources:
+        return {}
+    try:
+        with open(os.path.join(path, manifest.sources), "rb") as file:
+            table = json.loads(file.read())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return table if isinstance(table, dict) else {}

@@ -1,0 +1,19 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qidf.kernels.scan import Scanner
+
+class Inverter:
+    scanner: Scanner
+    seed: int
+    def __init__(self, scanner: Scanner, seed: int) -> None: ...
+    @property
+    def documents(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def add(self, texts: list[str]) -> None: ...
+    def sort(self) -> None: ...
+
+def invert(inverters: list[Inverter], order: NDArray[np.uint32]) -> dict[str, Any]: ...

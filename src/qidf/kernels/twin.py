@@ -1,0 +1,480 @@
+"""The kernels in plain Python: the tests' oracle, and what runs where nothing could be compiled. Slower, never wrong.
+
+The same names and results as `scan`, `inverter` and `scorer`, down to the bits of a score and the bytes of a segment.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qidf.analysis import Token, get
+from qidf.errors import IndexCorruptError
+
+_V = TypeVar("_V")
+
+_PAGE = 4096
+_WORDS = _PAGE // 8
+_MASK = (1 << 64) - 1
+_CHUNK = 1024  # pages checked at once
+
+
+def term_hash(term: bytes, seed: int) -> int:
+    """Return the hash of a term's UTF-8 bytes, as `scan.pxd` does it."""
+    h = (seed ^ (len(term) * 0x9E3779B97F4A7C15)) & _MASK
+    for at in range(0, len(term), 8):
+        h = (h ^ int.from_bytes(term[at : at + 8], "little")) * 0xBF58476D1CE4E5B9 & _MASK
+        h ^= h >> 32
+    h = h * 0x94D049BB133111EB & _MASK
+    return h ^ (h >> 29)
+
+
+# Texts to terms
+
+
+class Scanner:
+    """The analyzer called `name`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._analyze = get(name).analyze
+
+    def tokens(self, text: str) -> list[Token]:
+        """Return the tokens of `text`."""
+        return self._analyze(text)
+
+    def find(self, text: str, wanted: dict[bytes, _V]) -> list[tuple[int, int, _V]]:
+        """Return (start, end, value) for each token of `text` whose term, as UTF-8 bytes, is a key of `wanted`."""
+        terms = {term.decode("utf-8", "replace"): value for term, value in wanted.items()}
+        return [(token.start, token.end, terms[token.term]) for token in self._analyze(text) if token.term in terms]
+
+    def bag(self, text: str) -> dict[str, int]:
+        """Return the terms of `text` in order of first occurrence with their counts."""
+        return dict(Counter(token.term for token in self._analyze(text)))
+
+
+# Texts to postings
+
+
+class Inverter:
+    """Terms and counts of the documents added so far."""
+
+    def __init__(self, scanner: Scanner, seed: int) -> None:
+        self.scanner = scanner
+        self.seed = seed
+        self.numbers: dict[str, int] = {}  # term → its number here
+        self.terms, self.counts = array("I"), array("I")  # a pair for each term of each document
+        self.sizes, self.lengths = array("I"), array("I")  # of each document: its pairs, its tokens
+        self._characters = 0
+
+    @property
+    def documents(self) -> int:
+        """Documents added so far."""
+        return len(self.sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory held, and about what `invert` will need on top."""
+        return 200 * len(self.numbers) + 2 * self._characters + 56 * len(self.terms) + 16 * len(self.sizes)
+
+    def add(self, texts: list[str]) -> None:
+        """Add one document for each of `texts`, in this order."""
+        for text in texts:
+            bag = self.scanner.bag(text)
+            for term in bag:
+                if term not in self.numbers:
+                    self.numbers[term] = len(self.numbers)
+                    self._characters += len(term)
+                self.terms.append(self.numbers[term])
+            self.counts.extend(bag.values())
+            self.sizes.append(len(bag))
+            self.lengths.append(sum(bag.values()))
+
+    def sort(self) -> None:
+        """Do nothing: `invert` sorts. Nothing may be added afterwards."""
+
+
+def invert(inverters: list[Inverter], order: NDArray[np.uint32]) -> dict[str, Any]:
+    """Join `inverters` into the arrays of a segment.
+
+    `order[d]` is the serial number of the document that becomes number d: documents are counted through the inverters
+    in turn. Returns a dict of numpy arrays by the names of `qidf.index.segment` (without the field), with `tokens`
+    and `hapax` (terms with df = 1) as ints.
+    """
+    documents = sum(inverter.documents for inverter in inverters)
+    if len(order) != documents:
+        raise ValueError(f"order must name {documents} documents, got {len(order)}")
+    if not np.array_equal(np.sort(order), np.arange(documents)):
+        raise ValueError("order must name every document once")
+    vocabulary = sorted(set().union(*(inverter.numbers for inverter in inverters)))  # as their UTF-8 bytes sort
+    number = {term: t for t, term in enumerate(vocabulary)}
+    maps = [np.array([number[term] for term in inverter.numbers], np.int64) for inverter in inverters]
+
+    terms = _join([new[_array(inverter.terms)] for new, inverter in zip(maps, inverters, strict=True)], np.int64)
+    counts = _join([_array(inverter.counts) for inverter in inverters], np.uint32)
+    sizes = _join([_array(inverter.sizes) for inverter in inverters], np.uint32)
+    lengths = _join([_array(inverter.lengths) for inverter in inverters], np.uint32)
+    places = np.empty(documents, np.uint32)
+    places[order] = np.arange(documents)
+    docs = np.repeat(places, sizes)
+    ascending = np.lexsort((docs, terms))
+    counts = counts[ascending]
+    dfs = np.bincount(terms, minlength=len(vocabulary))
+    large = np.flatnonzero(counts >= 255)
+
+    data = [term.encode() for term in vocabulary]
+    return {
+        "lengths": lengths[order],
+        "terms.data": np.frombuffer(b"".join(data), np.uint8),
+        "terms.offsets": _starts(np.array([len(term) for term in data], np.int64)),
+        "terms.slots": _slots(data, inverters[0].seed if inverters else 0),
+        "postings.offsets": _starts(dfs),
+        "postings.docs": docs[ascending],
+        "postings.counts": np.minimum(counts, 255).astype(np.uint8),
+        "postings.large": np.stack([large, counts[large]], axis=1).astype(np.uint64),
+        "tokens": int(lengths.sum(dtype=np.uint64)),
+        "hapax": int((dfs == 1).sum()),
+    }
+
+
+def _array(values: array[int]) -> NDArray[np.uint32]:
+    return np.array(values, np.uint32)
+
+
+def _join(pieces: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype), *pieces])
+
+
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.uint64]:
+    starts = np.zeros(len(sizes) + 1, np.uint64)
+    starts[1:] = np.cumsum(sizes)
+    return starts
+
+
+def _slots(terms: list[bytes], seed: int) -> NDArray[np.uint32]:
+    """Return the hash table: pairs of (tag, term + 1), linear probing."""
+    size = 1
+    while size < len(terms) + len(terms) // 2 + 1:
+        size *= 2
+    slots = [0] * (2 * size)
+    for t, term in enumerate(terms):
+        h = term_hash(term, seed)
+        slot = h & (size - 1)
+        while slots[2 * slot + 1]:
+            slot = (slot + 1) & (size - 1)
+        slots[2 * slot : 2 * slot + 2] = h >> 32, t + 1
+    return np.array(slots, np.uint32)
+
+
+# A segment's bytes to rankings
+
+
+def _multipliers() -> NDArray[np.uint64]:
+    """Return SplitMix64's first 512 outputs, made odd."""
+    state, out = 0, []
+    for _ in range(_WORDS):
+        state = (state + 0x9E3779B97F4A7C15) & _MASK
+        z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & _MASK
+        out.append((z ^ z >> 31) | 1)
+    return np.array(out, np.uint64)
+
+
+_MULTIPLIERS = _multipliers()
+
+
+def _page_sums(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the multilinear checksum of each page, modulo 2^64; `words` has shape (pages, 512)."""
+    sums: NDArray[np.uint64] = (words * _MULTIPLIERS).sum(axis=1, dtype=np.uint64)
+    return sums
+
+
+def checksums(data: Any) -> bytes:
+    """Return the checksums of the pages of `data`, whose length is a multiple of 4096 bytes, as bytes (uint64 each)."""
+    if len(data) % _PAGE:
+        raise ValueError(f"data must be whole pages of {_PAGE} bytes, got {len(data)} bytes")
+    return _page_sums(np.frombuffer(data, "<u8").reshape(-1, _WORDS)).astype("<u8").tobytes()
+
+
+class Reader:
+    """One segment in a buffer (a map of its file).
+
+    `arrays` gives (offset in bytes, number of items) of each array by name; see `qidf.index.segment` for what they
+    hold. The caller has checked the footer that they come from.
+    """
+
+    def __init__(self, buffer: Any, name: str, documents: int, seed: int, arrays: dict[str, tuple[int, int]]) -> None:
+        self.name = name
+        self.documents = documents
+        self.terms = arrays["body.terms.offsets"][1] - 1
+        self._buffer = buffer
+        self._size = len(memoryview(buffer))
+        self._seed = seed
+        self._arrays = arrays
+        self._pages = arrays["pages"][1]
+        self._sums = self._view("pages", "<u8", self._pages)
+        self._seen = np.zeros(self._pages, bool)
+        if self._pages * _PAGE > self._size:
+            raise IndexCorruptError(f"{name}: array pages does not fit the file")
+        self._words = np.frombuffer(buffer, "<u8", self._pages * _WORDS).reshape(-1, _WORDS)
+        self._slot_count = arrays["body.terms.slots"][1] // 2
+        if self._slot_count < 1 or self._slot_count & (self._slot_count - 1):
+            raise IndexCorruptError(f"{name}: the term table's size is not a power of two")
+        self.postings = arrays["body.postings.docs"][1]
+        self._large_count = arrays["body.postings.large"][1] // 2
+        self._term_offsets = self._view("body.terms.offsets", "<u8", self.terms + 1)
+        self._term_data = self._view("body.terms.data", "u1", arrays["body.terms.data"][1])
+        self._slots = self._view("body.terms.slots", "<u4", 2 * self._slot_count)
+        self._posting_offsets = self._view("body.postings.offsets", "<u8", self.terms + 1)
+        self._docs = self._view("body.postings.docs", "<u4", self.postings)
+        self._counts = self._view("body.postings.counts", "u1", self.postings)
+        self._large = self._view("body.postings.large", "<u8", 2 * self._large_count)
+        self._lengths = self._view("body.lengths", "<u4", documents)
+
+    def _view(self, name: str, dtype: str, count: int) -> NDArray[Any]:
+        offset, items = self._arrays[name]
+        width = np.dtype(dtype).itemsize
+        if count < 0 or items != count or offset < 0 or offset % width or offset + count * width > self._size:
+            raise IndexCorruptError(f"{self.name}: array {name} does not fit the file")
+        return np.frombuffer(self._buffer, dtype, count, offset)
+
+    def _damaged(self, what: str) -> IndexCorruptError:
+        return IndexCorruptError(f"{self.name}: damaged {what}")
+
+    def _touch(self, offset: int, length: int, what: str) -> None:
+        """Check the pages of `length` bytes from `offset` that nobody has touched yet."""
+        if length == 0:
+            return
+        first, stop = offset // _PAGE, (offset + length - 1) // _PAGE + 1
+        if stop > self._pages:
+            raise self._damaged(what)
+        unseen = first + np.flatnonzero(~self._seen[first:stop])
+        for at in range(0, len(unseen), _CHUNK):
+            pages = unseen[at : at + _CHUNK]
+            if (_page_sums(self._words[pages]) != self._sums[pages]).any():
+                raise self._damaged(what)
+            self._seen[pages] = True
+
+    def _items(self, array: NDArray[Any], name: str, start: int, stop: int, what: str) -> NDArray[Any]:
+        """Return `array[start:stop]`, checked; the caller knows that start ≤ stop ≤ its size."""
+        self._touch(self._arrays[name][0] + array.itemsize * start, array.itemsize * (stop - start), what)
+        return array[start:stop]
+
+    def check(self, offset: int, length: int) -> None:
+        """Raise IndexCorruptError unless the bytes at `offset` are what was written."""
+        what = f"data near byte {offset}"
+        if offset + length > self._pages * _PAGE:
+            raise self._damaged(what)
+        self._touch(offset, length, what)
+
+    def ordinal(self, term: str) -> int:
+        """Return the number of `term` in this segment, or -1."""
+        try:
+            wanted = term.encode()
+        except UnicodeEncodeError:
+            return -1
+        what = "dictionary"
+        h = term_hash(wanted, self._seed)
+        for probe in range(self._slot_count):
+            slot = (h + probe) & (self._slot_count - 1)
+            tag, t = self._items(self._slots, "body.terms.slots", 2 * slot, 2 * slot + 2, what).tolist()
+            if t == 0:
+                return -1
+            if tag == h >> 32:
+                if t > self.terms:
+                    raise self._damaged(what)
+                a, b = self._items(self._term_offsets, "body.terms.offsets", t - 1, t + 1, what).tolist()
+                if not a <= b <= len(self._term_data):
+                    raise self._damaged(what)
+                if self._items(self._term_data, "body.terms.data", a, b, what).tobytes() == wanted:
+                    return int(t) - 1
+        return -1
+
+    def _span(self, ordinal: int) -> tuple[int, int]:
+        """Return where the postings of a term begin and end, checked."""
+        if not 0 <= ordinal < self.terms:
+            raise self._damaged("postings")
+        name = "body.postings.offsets"
+        start, stop = self._items(self._posting_offsets, name, ordinal, ordinal + 2, "postings").tolist()
+        if not start <= stop <= self.postings:
+            raise self._damaged("postings")
+        return start, stop
+
+    def _read(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the document numbers and counts of a row of postings, checked."""
+        docs = self._items(self._docs, "body.postings.docs", start, stop, "postings").astype(np.int64)
+        counts = self._items(self._counts, "body.postings.counts", start, stop, "postings").astype(np.float64)
+        if (docs >= self.documents).any():
+            raise self._damaged("postings")
+        pairs = self._items(self._large, "body.postings.large", 0, 2 * self._large_count, "counts").reshape(-1, 2)
+        large = np.flatnonzero(counts == 255)
+        if large.size:
+            at = np.searchsorted(pairs[:, 0], (large + start).astype(np.uint64))
+            if (at == len(pairs)).any() or (pairs[at, 0] != (large + start).astype(np.uint64)).any():
+                raise self._damaged("counts")
+            counts[large] = pairs[at, 1]
+        return docs, counts
+
+    def df(self, ordinal: int) -> int:
+        """Return in how many documents of this segment the term stands."""
+        start, stop = self._span(ordinal)
+        return stop - start
+
+    def count(self, ordinal: int, doc: int) -> int:
+        """Return how often the term stands in document number `doc`."""
+        docs, counts = self._read(*self._span(ordinal))
+        at = np.searchsorted(docs, doc)
+        return int(counts[at]) if at < len(docs) and docs[at] == doc else 0
+
+    def length(self, doc: int) -> int:
+        """Return the number of tokens of document number `doc`."""
+        if doc >= self.documents:
+            raise self._damaged("lengths")
+        return int(self._items(self._lengths, "body.lengths", doc, doc + 1, "lengths")[0])
+
+    def ids(self, docs: Any, offsets: int, data: int, data_bytes: int) -> list[str | None]:
+        """Return the ids of document numbers, None for −1: items of the blob at `offsets` (uint64) and `data`."""
+        if offsets % 8 or offsets + 8 * (self.documents + 1) > self._size or data + data_bytes > self._size:
+            raise self._damaged("ids")
+        places = np.frombuffer(self._buffer, "<u8", self.documents + 1, offsets)
+        out: list[str | None] = []
+        for doc in np.asarray(docs).tolist():
+            if doc < 0:
+                out.append(None)
+                continue
+            if doc >= self.documents:
+                raise self._damaged("ids")
+            self._touch(offsets + 8 * doc, 16, "ids")
+            a, b = places[doc : doc + 2].tolist()
+            if not a <= b <= data_bytes:
+                raise self._damaged("ids")
+            self._touch(data + a, b - a, "ids")
+            out.append(bytes(self._buffer[data + a : data + b]).decode("utf-8", "surrogatepass"))
+        return out
+
+    def norms(self, k1: float, b: float, average: float, out: Any) -> None:
+        """Write k1·((1 − b) + b·dl/avgdl) of each document into `out`."""
+        if len(out) != self.documents:
+            raise ValueError(f"out must have {self.documents} items, got {len(out)}")
+        lengths = self._items(self._lengths, "body.lengths", 0, self.documents, "lengths")
+        with np.errstate(all="ignore"):
+            np.asarray(out)[:] = k1 * ((1.0 - b) + b * (lengths / average))
+
+    def parts(self, norms: Any, out: Any) -> None:
+        """Write tf / (tf + norm) of every posting into `out`: what `score` would compute again for each query."""
+        if len(norms) != self.documents or len(out) != self.postings:
+            raise ValueError(f"norms and out must have {self.documents} and {self.postings} items")
+        docs, tf = self._read(0, self.postings)
+        with np.errstate(all="ignore"):
+            np.asarray(out)[:] = tf / (tf + np.asarray(norms)[docs])
+
+    def score(
+        self,
+        offsets: Any,
+        ordinals: Any,
+        weights: Any,
+        norms: Any,
+        k: int,
+        out_docs: Any,
+        out_scores: Any,
+        first: int,
+        last: int,
+        parts: Any = None,
+    ) -> None:
+        """Rank queries `first` to `last`: the k best documents of each, by score, ties by number.
+
+        Query i has the terms `ordinals[offsets[i]:offsets[i + 1]]` (−1: not in this segment) with `weights` ≥ 0. Row i
+        of `out_docs` and `out_scores` (k items each) gets its hits, then −1 and 0. A hit has a score above 0. `parts`,
+        if given, is what `parts` wrote for these norms: the same scores, without computing them again.
+        """
+        offsets, ordinals, weights, norms = map(np.asarray, (offsets, ordinals, weights, norms))
+        out_docs, out_scores = np.asarray(out_docs), np.asarray(out_scores)
+        if (
+            first < 0
+            or last > len(offsets) - 1
+            or len(norms) != self.documents
+            or k < 1
+            or min(len(out_docs), len(out_scores)) < last * k
+            or len(weights) != len(ordinals)
+            or (parts is not None and len(parts) != self.postings)
+        ):
+            raise ValueError("the arrays' sizes do not fit each other")
+        bounds = [0, *offsets[first : last + 1].tolist(), len(ordinals)] if first < last else []
+        if bounds != sorted(bounds):
+            raise ValueError("offsets must rise and stay within the terms")
+        for i in range(first, last):
+            terms = slice(offsets[i], offsets[i + 1])
+            docs, scores = self._rank(ordinals[terms].tolist(), weights[terms].tolist(), norms, k, parts)
+            row = slice(i * k, i * k + len(docs))
+            rest = slice(row.stop, (i + 1) * k)
+            out_docs[row], out_docs[rest] = docs, -1
+            out_scores[row], out_scores[rest] = scores, 0.0
+
+    def _rank(
+        self, ordinals: list[int], weights: list[float], norms: NDArray[np.float64], k: int, parts: Any
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        scores = np.zeros(self.documents)
+        # Σ over terms, in the query's order, of w · tf / (tf + k1·((1 − b) + b·dl/avgdl))
+        with np.errstate(all="ignore"):
+            for ordinal, weight in zip(ordinals, weights, strict=True):
+                if ordinal >= 0 and weight != 0:
+                    start, stop = self._span(ordinal)
+                    docs, tf = self._read(start, stop)
+                    part = tf / (tf + norms[docs]) if parts is None else np.asarray(parts)[start:stop]
+                    scores[docs] += weight * part
+        hits = np.flatnonzero(scores > 0)
+        if len(hits) > k:
+            least = np.partition(scores[hits], -k)[-k]
+            hits = hits[scores[hits] >= least]
+        hits = hits[np.argsort(-scores[hits], kind="stable")][:k]  # ties stay in the order of their numbers
+        return hits, scores[hits]
+
+
+# Queries to known terms
+
+
+def analyze(
+    scanner: Scanner,
+    readers: list[Reader],
+    texts: Sequence[str],
+    spans: Sequence[list[tuple[int, int]] | None] | None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the known terms of many queries: what `query_terms` and the segments' dictionaries say of each.
+
+    `spans[i]` is None or the identifier-shaped spans of `texts[i]`, in code points; `spans` is None where shape does
+    not matter. Unknown terms are left out; the others stand in order of their first occurrence.
+
+    Returns
+    -------
+    offsets : array of int64, queries + 1: where each query's terms begin
+    numbers : array of int64, terms x segments: each term's number in each segment, -1 where it does not stand
+    dfs, counts, shaped : arrays of int64, one item a term
+    """
+    offsets = [0]
+    rows: list[tuple[list[int], int, int, bool]] = []
+    for i, text in enumerate(texts):
+        identifiers = (spans[i] if spans is not None else None) or []
+        counts: dict[str, int] = {}
+        shaped: set[str] = set()
+        for token in scanner.tokens(text):
+            counts[token.term] = counts.get(token.term, 0) + 1
+            if not token.part and any(a < token.end and token.start < b for a, b in identifiers):
+                shaped.add(token.term)
+        for term, count in counts.items():
+            numbers = [reader.ordinal(term) for reader in readers]
+            df = sum(reader.df(t) for reader, t in zip(readers, numbers, strict=True) if t >= 0)
+            if df:
+                rows.append((numbers, df, count, term in shaped))
+        offsets.append(len(rows))
+    return (
+        np.array(offsets, np.int64),
+        np.array([row[0] for row in rows], np.int64).reshape(-1, len(readers)),
+        np.array([row[1] for row in rows], np.int64),
+        np.array([row[2] for row in rows], np.int64),
+        np.array([row[3] for row in rows], np.int64),
+    )
