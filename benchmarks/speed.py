@@ -235,7 +235,7 @@ def show(report: dict[str, Any]) -> None:
     for part in ("build", "search files", "search functions"):
         if part not in report:
             continue
-        tables = {part: report[part]}
+        tables: dict[str, Any] = {part: report[part]}
         if part != "build":
             data = report[part]
             gap = data["largest relative score difference"]

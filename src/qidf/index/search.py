@@ -116,6 +116,7 @@ class Index:
         self._manifest = manifest
         self._segments = segments
         self._norms: dict[tuple[float, float], list[Any]] = {}
+        self._idfs: dict[tuple[float, str], dict[int, float]] = {}
         self._parts: tuple[tuple[float, float], list[Any]] | None = None
 
     @classmethod
@@ -388,9 +389,7 @@ class Index:
         norms = self._get_norms(k1, b)
         parts = self._get_parts(k1, b) if len(queries) >= _MANY else [None] * len(self._segments)
         count = threads or min(8, os.cpu_count() or 1)
-        step = max(1, min(64, -(-len(queries) // (4 * count))))
-        ids = np.full((len(queries), k), None, object)
-        scores = np.zeros((len(queries), k))
+        step = max(1, min(512, -(-len(queries) // (4 * count))))
         rankings: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         for i, segment in enumerate(self._segments):
             docs_i = np.empty((len(queries), room), np.int64)
@@ -422,12 +421,11 @@ class Index:
                     for _ in pool.map(run, starts):
                         pass
             rankings.append((docs_i, scores_i))
-        if len(rankings) == 1:
-            docs, found = rankings[0]
-            segment = self._segments[0]
-            ids[:, :room] = np.array(segment.ids(docs.reshape(-1)), object).reshape(docs.shape)
-            scores[:, :room] = found
-            return ids, scores
+        if len(rankings) == 1 and room == k:
+            docs, scores = rankings[0]
+            return np.array(self._segments[0].ids(docs.reshape(-1)), object).reshape(docs.shape), scores
+        ids = np.full((len(queries), k), None, object)
+        scores = np.zeros((len(queries), k))
         for row in range(len(queries)):
             best = [
                 (-score, self._segments[i].id_bytes(doc))
@@ -575,22 +573,38 @@ class Index:
         readers = [segment.reader for segment in self._segments]
         offsets, numbers, dfs, counts, shaped = analyze(scanner(self.analyzer), readers, queries, spans)
         # the same arithmetic as `term_weights`, once for each distinct df and count
-        weights = np.zeros(len(dfs))
-        for q, chosen in ((scheme.q_word, shaped == 0), (scheme.q_shaped, shaped == 1)):
-            values, places = np.unique(dfs[chosen], return_inverse=True)
-            idfs = np.array([idf(n, self.documents, q, odds) for n in values.tolist()])
-            weights[chosen] = idfs[places] if len(values) else 0.0
-        values, places = np.unique(counts, return_inverse=True)
-        factors = np.array([count_factor(count, scheme.a) for count in values.tolist()])
-        if len(values):
-            weights = factors[places] * weights
-        return offsets, numbers, weights
+        weights = _by_value(dfs, lambda n: self._idf(n, scheme.q_word, odds))
+        if spans is not None:
+            weights = np.where(shaped, _by_value(dfs, lambda n: self._idf(n, scheme.q_shaped, odds)), weights)
+        return offsets, numbers, _by_value(counts, lambda count: count_factor(count, scheme.a)) * weights
+
+    def _idf(self, n: int, q: float, odds: str) -> float:
+        """`idf`, kept by n: a batch asks for the same few again and again."""
+        known = self._idfs.setdefault((q, odds), {})
+        value = known.get(n)
+        if value is None:
+            if len(self._idfs) > 64:  # a sweep over q
+                self._idfs.clear()
+            value = known[n] = idf(n, self.documents, q, odds)
+        return value
 
 
 @lru_cache(maxsize=4)
 def scanner(analyzer: str) -> Scanner:
     """Return the scanner of `analyzer`, made once: its tables take a few megabytes."""
     return Scanner(analyzer)
+
+
+def _by_value(values: NDArray[np.int64], function: Callable[[int], float]) -> NDArray[np.float64]:
+    """Return `function` of each of `values` (≥ 0), called once for each distinct one."""
+    import numpy as np
+
+    if not values.size:
+        return np.zeros(0)
+    present = np.flatnonzero(np.bincount(values))
+    table = np.zeros(present[-1] + 1)
+    table[present] = [function(value) for value in present.tolist()]
+    return table[values]
 
 
 def _as_documents(items: Iterable[Document | tuple[str, str]]) -> Iterable[Document]:

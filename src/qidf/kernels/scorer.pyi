@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from qidf.kernels.scan import Scanner
 
 def checksums(data: Any) -> bytes: ...
-
 def analyze(
     scanner: Scanner,
     readers: list[Reader],

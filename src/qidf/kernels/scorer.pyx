@@ -709,7 +709,7 @@ def analyze(Scanner scanner, list readers, texts, spans):
     cdef Py_ssize_t end
     offsets = np.zeros(len(texts) + 1, np.int64)
     cdef int64_t[::1] starts = offsets
-    cdef int64_t[:, ::1] places
+    cdef int64_t[:, ::1] places = np.zeros((0, 2), np.int64)
     if pointers == NULL or batch_init(&batch, 0) < 0:
         free(pointers)
         raise MemoryError("no memory for the queries' terms")
@@ -730,7 +730,8 @@ def analyze(Scanner scanner, list readers, texts, spans):
                         break
             else:
                 data = utf8(prepared, &n)
-                places = np.array(span, np.int64).reshape(-1, 2) if span else np.zeros((0, 2), np.int64)
+                if not plain:
+                    places = np.array(span, np.int64).reshape(-1, 2)
                 with nogil:
                     at = 0
                     byte = 0
