@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from qidf.errors import IndexMismatchError, QidfError, SourceError
+from qidf.errors import SourceError
 from qidf.index import store
 from qidf.index.segment import Segment
 from qidf.kernels import Scanner, analyze
@@ -180,14 +180,6 @@ class Index:
         """
         name = os.fspath(path)
         manifest = store.read_manifest(name)
-        scanner(manifest.analyzer)
-        from qidf.analysis.unicode import VERSIONS
-
-        if manifest.unicode != VERSIONS.get(manifest.analyzer):
-            raise IndexMismatchError(
-                f"the index at {name} was made with the tables of {manifest.unicode}, this version has"
-                f" {VERSIONS.get(manifest.analyzer)} (build it again: qidf index PATH --rebuild)"
-            )
         segments = [Segment(os.path.join(name, file)) for file in manifest.segments]
         return cls(name, manifest, segments)
 
@@ -640,4 +632,4 @@ def _check_weights(weighted: list[tuple[str, float]]) -> None:
         raise ValueError("terms must be unique: add up the weights of one that stands twice")
 
 
-__all__ = ["Explanation", "Hit", "Index", "QidfError", "TermExplanation", "scanner"]
+__all__ = ["Explanation", "Hit", "Index", "TermExplanation", "scanner"]

@@ -58,7 +58,7 @@ def read_manifest(path: str) -> Manifest:
     Raises
     ------
     IndexNotFoundError, IndexCorruptError, IndexMismatchError
-        There is none; it is damaged; it is of another format.
+        There is none; it is damaged; it is of another format, or its analyzer is not this version's.
     """
     name = os.path.join(path, MANIFEST)
     try:
@@ -85,6 +85,13 @@ def read_manifest(path: str) -> Manifest:
         manifest = Manifest(**json.loads(body))
     except (ValueError, TypeError, RecursionError) as error:
         raise IndexCorruptError(f"{name} is damaged (build the index again: qidf index PATH --rebuild)") from error
+    from qidf.analysis.unicode import VERSIONS
+
+    if manifest.unicode != VERSIONS.get(manifest.analyzer):
+        raise IndexMismatchError(
+            f"the index at {path} was made by another version of qidf: analyzer {manifest.analyzer!r} with the tables"
+            f" of {manifest.unicode!r} (build it again: qidf index PATH --rebuild)"
+        )
     for file_name in (*manifest.segments, *([manifest.sources] if manifest.sources else [])):
         if os.path.basename(file_name) != file_name or file_name in ("", ".", ".."):
             raise IndexCorruptError(f"{name} names a file outside the index: {file_name!r}")
