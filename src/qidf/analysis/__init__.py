@@ -33,6 +33,17 @@ class Analyzer(Protocol):
         """Return the tokens of `text` in order of their start; any string is accepted, lone surrogates too."""
 
 
+def tables(name: str) -> str:
+    """Return which character tables the analyzer called `name` reads: part of what an index was made with.
+
+    Empty for a name that is none of `ANALYZERS`.
+    """
+    from qidf.analysis.unicode import VERSIONS
+
+    own = VERSIONS.get(name, "")
+    return f"{own}; lower case: {VERSIONS['lower']}" if name in ("standard", "code") else own
+
+
 def get(name: str) -> Analyzer:
     """Return the analyzer called `name`: `code`, `standard`, `simple` or `word`.
 

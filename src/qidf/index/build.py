@@ -15,13 +15,14 @@ from queue import Queue
 from typing import Any
 
 from qidf import __version__
+from qidf.analysis import tables
 from qidf.errors import SourceError
 from qidf.index import segment, store
 from qidf.kernels import Inverter, Scanner, invert
 from qidf.sources import Document, id_bytes
 
 MEMORY = 512 << 20
-"""Default for the memory of a build, in bytes: documents in hand, postings, vocabulary."""
+"""Default for the memory of a build, in bytes: documents in hand, their postings and vocabulary."""
 
 _BATCH_CHARACTERS = 1 << 20
 _BATCH_DOCUMENTS = 1 << 14
@@ -76,7 +77,7 @@ def build(
     store_text : bool, default False
         Whether texts are kept in the index, for snippets.
     memory : int, default 512 MiB
-        Bytes after which a segment is written out.
+        Bytes after which a segment is written out: documents in hand, their postings and vocabulary.
     threads : int, default as many as there are processors, at most 8
         How many threads tokenize.
     progress : callable, default None
@@ -120,7 +121,7 @@ def build(
         writer.commit(
             store.Manifest(
                 analyzer=analyzer,
-                unicode=unicode_version(analyzer),
+                unicode=tables(analyzer),
                 documents=sum(s.documents for s in segments),
                 tokens=sum(s.tokens for s in segments),
                 terms=terms,
@@ -133,13 +134,6 @@ def build(
                 written_by=__version__,
             )
         )
-
-
-def unicode_version(analyzer: str) -> str:
-    """Return the version of the tables that `analyzer` reads: part of what an index was made with."""
-    from qidf.analysis.unicode import VERSIONS
-
-    return VERSIONS[analyzer]
 
 
 def _next_generation(path: str) -> int:

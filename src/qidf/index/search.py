@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from qidf.errors import SourceError
+from qidf.errors import IndexCorruptError, SourceError
 from qidf.index import store
 from qidf.index.segment import Segment
 from qidf.kernels import Scanner, analyze
@@ -144,7 +144,7 @@ class Index:
         store_text : bool, default False
             Keep the texts in the index, for snippets.
         memory : int, default 512 MiB
-            Bytes a build may hold beside the vocabulary before it writes a segment out.
+            Bytes a build may hold (documents in hand, their postings and vocabulary) before it writes a segment out.
         threads : int, default the number of processors, at most 8
         progress : callable, default None
             Called now and then with the number of documents read so far.
@@ -180,8 +180,15 @@ class Index:
         """
         name = os.fspath(path)
         manifest = store.read_manifest(name)
-        segments = [Segment(os.path.join(name, file)) for file in manifest.segments]
-        return cls(name, manifest, segments)
+        while True:
+            try:
+                segments = [Segment(os.path.join(name, file)) for file in manifest.segments]
+                return cls(name, manifest, segments)
+            except IndexCorruptError:
+                newer = store.read_manifest(name)  # a commit in between removes the segments that it replaced
+                if newer.segments == manifest.segments:
+                    raise
+                manifest = newer
 
     @classmethod
     def from_path(

@@ -45,6 +45,7 @@ PAGE = 4096
 _TRAILER = struct.Struct("<III8s")
 _ALIGNMENT = 64
 _CHUNK = 1 << 20
+_PIECE = 1 << 14
 _REQUIRED = (
     "body.lengths",
     "body.terms.data",
@@ -276,13 +277,22 @@ class Segment:
 
     def vocabulary(self) -> Iterator[tuple[bytes, int, int]]:
         """Yield each term's bytes with its df and its collection frequency, in the order of the bytes."""
-        offsets = self.array("body.terms.offsets", "<u8").tolist()
+        offsets = self.array("body.terms.offsets", "<u8")
         postings = self.array("body.postings.offsets", "<u8")
-        data = self.array("body.terms.data", "u1").tobytes()
-        frequencies = self.collection_frequencies().tolist()
-        dfs = (postings[1:] - postings[:-1]).tolist()
-        for t in range(self.terms):
-            yield data[offsets[t] : offsets[t + 1]], dfs[t], frequencies[t]
+        start, size = self.arrays["body.terms.data"]
+        self.reader.check(start, size)
+        frequencies = self.collection_frequencies()
+        for first in range(0, self.terms, _PIECE):  # many segments are read at once: no whole one as Python objects
+            places = offsets[first : first + _PIECE + 1].tolist()
+            if places[-1] > size:
+                raise self._damaged("terms.offsets do not fit")
+            data = self._map[start + places[0] : start + places[-1]]
+            dfs = (
+                postings[first + 1 : first + _PIECE + 1] - postings[first : first + _PIECE][: len(places) - 1]
+            ).tolist()
+            counts = frequencies[first : first + _PIECE].tolist()
+            for a, b, df, cf in zip(places, places[1:], dfs, counts, strict=False):
+                yield data[a - places[0] : b - places[0]], df, cf
 
     def collection_frequencies(self) -> NDArray[np.uint64]:
         """Return how often each term stands in the segment."""

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO
 
+from qidf.analysis import tables
 from qidf.errors import (
     IndexCorruptError,
     IndexLockedError,
@@ -85,9 +86,7 @@ def read_manifest(path: str) -> Manifest:
         manifest = Manifest(**json.loads(body))
     except (ValueError, TypeError, RecursionError) as error:
         raise IndexCorruptError(f"{name} is damaged (build the index again: qidf index PATH --rebuild)") from error
-    from qidf.analysis.unicode import VERSIONS
-
-    if manifest.unicode != VERSIONS.get(manifest.analyzer):
+    if not manifest.unicode or manifest.unicode != tables(manifest.analyzer):
         raise IndexMismatchError(
             f"the index at {path} was made by another version of qidf: analyzer {manifest.analyzer!r} with the tables"
             f" of {manifest.unicode!r} (build it again: qidf index PATH --rebuild)"

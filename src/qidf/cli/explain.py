@@ -1,0 +1,104 @@
+"""`qidf explain`: why one document has its score."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from qidf.cli import options
+from qidf.cli.output import Style, cells, clean, count, say, say_json, table
+
+if TYPE_CHECKING:
+    from qidf.index import Explanation
+
+
+COLUMNS = """\
+c        count in the query           n        documents that hold the term
+idf      at q = 1                     idf_q    at the term's q
+weight   c^a · idf_q                  tf       count in the document
+tf part  tf / (tf + k1·((1 − b) + b·dl/avgdl))
+adds     weight · tf part; the sum is the score
+"""
+EXAMPLES = """\
+qidf explain "parse the config file" src/config.py
+qidf explain getUserById users.py src --json
+qidf explain getUserById users.py --index /tmp/idx
+qidf explain getUserById users.py --no-refresh --q 1 --a 1
+qidf explain getUser users.py --q hapax --odds robertson --k1 0.9 --b 0.4
+"""
+
+
+@click.command(
+    "explain",
+    short_help="Show what each term adds to a file's score.",
+    epilog=options.epilog("Columns, in BM25's letters", COLUMNS, "Examples", EXAMPLES),
+)
+@click.argument("query")
+@click.argument("id", metavar="ID")
+@options.place
+@options.weighting
+@options.json_output
+def command(
+    query: str,
+    id: str,
+    path: str | None,
+    index: str | None,
+    no_refresh: bool,
+    q: str,
+    a: float | None,
+    k1: float,
+    b: float,
+    odds: str,
+    as_json: bool,
+) -> None:
+    """Show what each term of QUERY adds to the score of the document ID (a path below PATH, as search prints it)."""
+    from qidf.cli.places import open_index
+    from qidf.errors import QidfError
+
+    arguments = options.check(q, a, k1, b, odds)
+    opened = open_index(path, index, no_refresh=no_refresh)
+    try:
+        explanation = opened.explain(query, id, **arguments)
+    except KeyError:
+        below = f"; IDs are paths below {opened.root}" if opened.root else ""
+        raise QidfError(f"no document {id!r} in the index at {opened.path}{below}") from None
+    if as_json:
+        say_json({**explanation._asdict(), "terms": [term._asdict() for term in explanation.terms]})
+        return
+    for line in _render(explanation, opened.documents, Style(sys.stdout)):
+        say(line)
+
+
+def _render(explanation: Explanation, documents: int, style: Style) -> list[str]:
+    e = explanation
+    out = [
+        f"{style('path', clean(e.id))}  score {style('bold', f'{e.score:.4f}')}",
+        style(
+            "dim",
+            f"N {documents:,}; dl {count(e.length, 'token')}, avgdl {e.average_length:,.1f};"
+            f" k1 {e.k1:g}, b {e.b:g}, a {e.a:g}",
+        ),
+        "",
+    ]
+    if not e.terms:
+        return [*out, "the query holds no word"]
+    rows = [["shape", "c", "n", "q", "idf", "idf_q", "weight", "tf", "tf part", "adds"]]
+    for t in e.terms:
+        numbers = [f"{t.q:g}", _short(t.idf), _short(t.idf_q), _short(t.weight), f"{t.tf:,}", f"{t.tf_part:.4f}"]
+        if not t.n:
+            numbers = [""] * len(numbers)
+        shape = "ident" if t.shaped else "word"
+        rows.append([shape, f"{t.query_count:,}", f"{t.n:,}" if t.n else "none", *numbers, f"{t.contribution:.4f}"])
+    rows.append([*[""] * 8, "sum", f"{e.score:.4f}"])
+    numbered = table(rows, set(range(1, 10)))
+    room = max(8, (style.columns or 120) - 2 - max(map(len, numbered)))
+    dots = "…" if style.can("…") else "~"
+    names = [name if cells(name) <= room else name[: room - 1] + dots for name in (clean(t.term) for t in e.terms)]
+    lines = table([[name, line] for name, line in zip(["term", *names, ""], numbered, strict=True)], set())
+    return [*out, style("dim", lines[0]), *lines[1:-1], style("bold", lines[-1])]
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}" if value < 1000 else f"{value:.3g}" if value >= 1e6 else f"{value:,.0f}"

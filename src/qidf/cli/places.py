@@ -1,0 +1,126 @@
+"""Which index a command works on, and bringing it up to date first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from qidf.cli.output import count, note
+
+if TYPE_CHECKING:
+    from qidf.index import Index
+    from qidf.index.refresh import Refresh
+
+Report = Callable[[int], None]
+
+
+def open_index(path: str | None, index: str | None, *, no_refresh: bool = False) -> Index:
+    """Open the index that PATH and --index name.
+
+    --index alone: that index, as it is; nothing is refreshed, and nothing but the index is imported. Else the index of
+    PATH (the current directory if there is none), at --index or in the user's cache folder, is built or refreshed
+    first. Where that can't be done (another process writes, no rights, disk full) an index that exists answers as it
+    stands, and standard error says so.
+    """
+    from qidf.index.search import Index
+
+    if index is not None and (path is None or no_refresh):
+        return Index.open(index)
+    from qidf.errors import IndexCorruptError, IndexMismatchError, IndexNotFoundError, QidfError, SourceError
+    from qidf.index import store
+    from qidf.index.refresh import default_index
+
+    place = default_index(path or ".") if index is None else index
+    if no_refresh:
+        try:
+            return Index.open(place)
+        except IndexNotFoundError:
+            raise IndexNotFoundError(f"no index of {path or '.'} yet (leave out --no-refresh to build it)") from None
+    try:
+        done = refresh(path or ".", place)
+        if done.built:
+            news = [f"{n:,} {what}" for n, what in _news(done) if n]
+            if done.summary:
+                news.append(done.summary)
+            note(f"indexed {count(done.documents, 'document')}" + (f" ({', '.join(news)})" if news else ""))
+            for line in done.notes:
+                note(line)
+    except (IndexCorruptError, IndexMismatchError, SourceError):
+        raise
+    except (QidfError, OSError) as error:
+        if not store.exists(place):
+            raise
+        note(f"answering from the index as it stands, it could not be refreshed: {error}")
+    return Index.open(place)
+
+
+def _news(done: Refresh) -> list[tuple[int, str]]:
+    if done.added >= done.documents and not (done.changed or done.removed):  # the first time: nothing new in that
+        return []
+    return [(done.added, "added"), (done.changed, "changed"), (done.removed, "removed")]
+
+
+def refresh(
+    path: str,
+    place: str | None,
+    *,
+    analyzer: str | None = None,
+    store_text: bool | None = None,
+    rebuild: bool = False,
+    memory: int | None = None,
+) -> Refresh:
+    """Build or refresh an index, with progress on a terminal."""
+    from qidf.index.build import MEMORY
+    from qidf.index.refresh import refresh
+
+    with _progress() as (progress, total):
+        return refresh(
+            path,
+            place,
+            analyzer=analyzer,
+            store_text=store_text,
+            rebuild=rebuild,
+            memory=MEMORY if memory is None else memory,
+            progress=progress,
+            total=total,
+        )
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Report | None, Report | None]]:
+    """Yield `progress` and `total` of a build: a bar on standard error if that is a terminal, nothing else."""
+    if not sys.stderr.isatty():
+        yield None, None
+        return
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        updates: list[Callable[[int], None]] = []
+
+        def total(number: int) -> None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            bar = Progress(
+                TextColumn("indexing"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            stack.enter_context(bar)
+            task = bar.add_task("indexing", total=number)
+
+            def update(done: int) -> None:
+                bar.update(task, completed=done, total=number if done <= number else None)  # JSONL: one file, many
+
+            updates.append(update)
+
+        def progress(done: int) -> None:
+            for update in updates:
+                update(done)
+
+        yield progress, total
