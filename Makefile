@@ -36,7 +36,6 @@ $(VENV)/.core: $(VENV)/bin/python pyproject.toml setup.py $(KERNELS)
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-# Tests, lint and benchmarks ask for a build without warnings; users get one that survives a missing compiler.
 $(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet --editable '.[$(if $(filter lint,$*),lint$(comma)test$(comma)bench,$*)]'
 	touch $@

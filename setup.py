@@ -1,6 +1,6 @@
 """Builds the compiled kernels where a C compiler is found; without one the build goes on and plain Python takes over.
 
-QIDF_STRICT_BUILD=1 makes compiler warnings and a failed build errors (the Makefile sets it for development).
+QIDF_STRICT_BUILD=1 makes compiler warnings and a failed build errors; `.ci/run` sets it.
 """
 
 import os
@@ -13,7 +13,7 @@ STRICT = os.environ.get("QIDF_STRICT_BUILD") == "1"
 KERNELS = ("scan", "inverter", "scorer")
 
 
-class BuildKernels(build_ext):
+class BuildKernels(build_ext):  # type: ignore[misc,unused-ignore]
     """Says once, in the build's output, when the kernels could not be compiled."""
 
     def run(self) -> None:
@@ -34,7 +34,7 @@ class BuildKernels(build_ext):
 
     def _missing(self, error: Exception) -> None:
         print(f"qidf: the compiled kernels were not built ({error}); plain Python takes over", file=sys.stderr)
-        self.extensions = []
+        self.extensions: list[Extension] = []
 
     def get_outputs(self) -> list[str]:
         return [path for path in super().get_outputs() if os.path.exists(path)]
@@ -57,7 +57,8 @@ def extensions() -> list[Extension]:
             raise
         return []
     Options.warning_errors = STRICT
-    return list(cythonize(modules, include_path=["src"], language_level=3))
+    built: list[Extension] = cythonize(modules, include_path=["src"], language_level=3)  # type: ignore[no-untyped-call,unused-ignore]
+    return built
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildKernels})
