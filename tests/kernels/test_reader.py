@@ -123,10 +123,10 @@ def test_look_up_and_ranking_agree_to_the_bit(bags: list[dict[str, int]], data: 
     compiled.parts(norms[0], parts[0])
     plain.parts(norms[1], parts[1])
     assert np.array_equal(*parts, equal_nan=True)
-    expected = rank(plain, rows, k, norms[1])
-    assert rank(compiled, rows, k, norms[0], parts=parts[0]) == expected
-    assert rank(plain, rows, k, norms[0], parts=parts[1]) == expected
-    assert rank(compiled, rows, k, norms[0]) == expected
+    ranked = rank(plain, rows, k, norms[1])
+    assert rank(compiled, rows, k, norms[0], parts=parts[0]) == ranked
+    assert rank(plain, rows, k, norms[0], parts=parts[1]) == ranked
+    assert rank(compiled, rows, k, norms[0]) == ranked
 
 
 @given(
@@ -356,6 +356,15 @@ def test_nonsense_under_right_checksums_is_damage(cls: Any, kind: str) -> None:
     if kind.startswith(("doc", "a count")):
         with pytest.raises(IndexCorruptError, match="test: damaged"):
             reader.parts(np.ones(3), np.empty(reader.postings))
+
+
+@READERS
+def test_a_forged_count_of_0_leaves_nothing_behind_for_the_next_query(cls: Any) -> None:
+    bags: list[dict[str, int]] = [{"a": 1, "b": 1}, {"b": 1}] + [{}] * 30
+    file, places = make(bags, postings_counts=lambda a: np.array([0, 1, 1], np.uint8))
+    reader = read(cls, file, places, len(bags))
+    assert rank(reader, [[(0, 1.0)]], 1, np.zeros(32)) == ([-1], [0.0])  # 0 / (0 + 0)
+    assert rank(reader, [[(1, 1.0)]], 2, np.ones(32)) == ([0, 1], [0.5, 0.5])
 
 
 @READERS

@@ -154,4 +154,6 @@ def _stamp(entry: FileEntry, scanned_ns: int) -> list[Any]:
 
 def _rows(table: dict[str, Any]) -> list[list[Any]]:
     rows = table.get("files", [])
+    if not isinstance(rows, list):
+        return []
     return [row for row in rows if isinstance(row, list) and len(row) == 4 and isinstance(row[0], str)]

@@ -183,6 +183,11 @@ class Index:
         while True:
             try:
                 segments = [Segment(os.path.join(name, file)) for file in manifest.segments]
+                if (manifest.documents, manifest.tokens) != (
+                    sum(segment.documents for segment in segments),
+                    sum(segment.tokens for segment in segments),
+                ):
+                    raise IndexCorruptError(f"the index at {name} holds segments of another one")
                 return cls(name, manifest, segments)
             except IndexCorruptError:
                 newer = store.read_manifest(name)  # a commit in between removes the segments that it replaced
@@ -276,6 +281,7 @@ class Index:
 
     def query_terms(self, query: str) -> list[QueryTerm]:
         """Return the unique terms of `query`, with their counts, and whether each was written as an identifier."""
+        query = _as_text(query, "query")
         return query_terms(query, scanner(self.analyzer).tokens(query))
 
     def scheme(self, q: Q | str = "auto", a: float | None = None) -> Scheme:
@@ -551,14 +557,15 @@ class Index:
         """Return tf / (tf + norm) of all postings in each segment, or None where they are too many to keep."""
         import numpy as np
 
-        if self._parts is None or self._parts[0] != (k1, b):
+        kept = self._parts  # read once: another thread may replace it
+        if kept is None or kept[0] != (k1, b):
             parts: list[Any] = [None] * len(self._segments)
             if sum(segment.reader.postings for segment in self._segments) <= _MOST_PARTS:
                 for i, norms in enumerate(self._get_norms(k1, b)):
                     parts[i] = np.empty(self._segments[i].reader.postings)
                     self._segments[i].reader.parts(norms, parts[i])
-            self._parts = ((k1, b), parts)
-        return self._parts[1]
+            kept = self._parts = ((k1, b), parts)
+        return kept[1]
 
     def _analyze_many(
         self, queries: Sequence[str], scheme: Scheme, odds: str
@@ -566,6 +573,7 @@ class Index:
         """Return the known terms of all queries in a row: where each query's begin, their numbers, their weights."""
         import numpy as np
 
+        queries = [_as_text(query, "query") for query in queries]
         spans = None
         if scheme.q_shaped != scheme.q_word:
             spans = [identifier_spans(query) or None for query in queries]
@@ -618,12 +626,26 @@ def _as_documents(items: Iterable[Document | tuple[str, str]]) -> Iterable[Docum
             except (TypeError, ValueError):
                 raise SourceError(f"expected a Document or (id, text), got {type(item).__name__}") from None
             document = Document(id, text)
-        if not isinstance(document.id, str) or not isinstance(document.text, str):
-            raise SourceError(
-                f"a document's id and text must be str, got {type(document.id).__name__}"
-                f" and {type(document.text).__name__}"
-            )
+        if not type(document.id) is type(document.text) is type(document.path) is str:
+            try:
+                document = Document(
+                    _as_text(document.id, "a document's id"),
+                    _as_text(document.text, "a document's text"),
+                    _as_text(document.path, "a document's path"),
+                    document.line,
+                )
+            except TypeError as error:
+                raise SourceError(str(error)) from None
         yield document
+
+
+def _as_text(value: object, name: str) -> str:
+    """Return a str, also for a subclass such as numpy's; TypeError for anything else."""
+    if type(value) is str:
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, got {type(value).__name__}")
+    return str(value)
 
 
 def _check_k(k: int) -> None:

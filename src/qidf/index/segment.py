@@ -147,6 +147,8 @@ class Segment:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except FileNotFoundError as error:
             raise self._damaged("it is missing") from error
+        except (OSError, ValueError) as error:
+            raise self._damaged(f"it can't be read ({error})") from error
         length, crc, version, magic = _TRAILER.unpack_from(self._map, size - _TRAILER.size)
         if magic != MAGIC:
             raise self._damaged("it is truncated, or no segment of qidf's")
@@ -177,11 +179,13 @@ class Segment:
             flag = bool(footer["paths_are_ids"])
             sums_start, sums_count = arrays["pages"]
             missing = [name for name in _REQUIRED if name not in arrays]
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise self._damaged("its footer can't be read") from error
         if missing or sums_start % PAGE or sums_start + 8 * sums_count != start or sums_start != PAGE * sums_count:
             raise self._damaged("its footer does not fit the file")
-        if min(numbers) < 0 or zlib.crc32(data, zlib.crc32(self._map[sums_start:start])) != crc:
+        if not 0 <= min(numbers) <= max(numbers) < 1 << 63:
+            raise self._damaged("its numbers are out of range")
+        if zlib.crc32(data, zlib.crc32(self._map[sums_start:start])) != crc:
             raise self._damaged("its checksum is wrong")
         widths = {"data": 1, "counts": 1, "docs": 4, "lengths": 4, "lines": 4, "slots": 4, "offsets": 8, "large": 8}
         for name, (offset, count) in arrays.items():
@@ -219,13 +223,19 @@ class Segment:
         self.reader.check(data + first, last - first)
         return self._map[data + first : data + last]
 
+    def _string(self, name: str, number: int) -> str:
+        try:
+            return self.item(name, number).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise self._damaged(f"{name} hold no UTF-8") from error
+
     def id_bytes(self, number: int) -> bytes:
         """Return the id of document `number` as the bytes that order it."""
         return self.item("ids", number)
 
     def id(self, number: int) -> str:
         """Return the id of document `number`."""
-        return self.item("ids", number).decode("utf-8", "surrogatepass")
+        return self._string("ids", number)
 
     def ids(self, numbers: Any) -> list[str | None]:
         """Return the ids of many document numbers (a buffer of int64), None for −1."""
@@ -237,7 +247,7 @@ class Segment:
             return self.id(number)
         if "paths.offsets" not in self.arrays:
             return ""
-        return self.item("paths", number).decode("utf-8", "surrogatepass")
+        return self._string("paths", number)
 
     def line(self, number: int) -> int:
         """Return the line of its path at which document `number` begins."""
@@ -252,7 +262,7 @@ class Segment:
         """Return the stored text of document `number`, None if texts are not stored."""
         if "text.offsets" not in self.arrays:
             return None
-        return self.item("text", number).decode("utf-8", "surrogatepass")
+        return self._string("text", number)
 
     def number(self, id: str) -> int:
         """Return the number of the document called `id`, or −1 (binary search)."""

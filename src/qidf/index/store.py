@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 from typing import Any, BinaryIO
 
 from qidf.analysis import tables
@@ -50,7 +50,7 @@ class Manifest:
     root: str = ""
     sources: str = ""
     stored: bool = False
-    written_by: str = field(default="")
+    written_by: str = ""
 
 
 def read_manifest(path: str) -> Manifest:
@@ -84,6 +84,11 @@ def read_manifest(path: str) -> Manifest:
         if zlib.crc32(body) != crc:
             raise ValueError("checksum")
         manifest = Manifest(**json.loads(body))
+        for part in fields(manifest):
+            if type(getattr(manifest, part.name)).__name__ != str(part.type).partition("[")[0]:
+                raise ValueError(part.name)
+        if not manifest.segments or not all(isinstance(file_name, str) for file_name in manifest.segments):
+            raise ValueError("segments")
     except (ValueError, TypeError, RecursionError) as error:
         raise IndexCorruptError(f"{name} is damaged (build the index again: qidf index PATH --rebuild)") from error
     if not manifest.unicode or manifest.unicode != tables(manifest.analyzer):
@@ -114,7 +119,7 @@ class Writer:
         """Open a new file of a name nobody has, and make it durable at the end. `file.name` is its path."""
         name = os.path.join(self.path, f"{os.urandom(8).hex()}{suffix}")
         self._written.append(name)
-        with open(name, "xb") as file:
+        with _explained(self.path), open(name, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -126,17 +131,18 @@ class Writer:
         with self.create(".tmp") as file:
             file.write(head + b"\n" + body)
         written, self._written = self._written, []  # once renamed they are the index: nothing may abandon them
-        try:
-            os.replace(file.name, os.path.join(self.path, MANIFEST))
-        except BaseException:
-            if os.path.lexists(file.name):
-                self._written = written
-            raise
-        _sync_directory(self.path)
-        keep = {*manifest.segments, manifest.sources}
-        for entry in os.scandir(self.path):
-            if entry.name.endswith(_OURS) and entry.name not in keep:
-                _remove(entry.path)
+        with _explained(self.path):
+            try:
+                os.replace(file.name, os.path.join(self.path, MANIFEST))
+            except BaseException:
+                if os.path.lexists(file.name):
+                    self._written = written
+                raise
+            _sync_directory(self.path)
+            keep = {*manifest.segments, manifest.sources}
+            for entry in os.scandir(self.path):
+                if entry.name.endswith(_OURS) and entry.name not in keep:
+                    _remove(entry.path)
 
     def abandon(self) -> None:
         """Remove what was written since the last commit."""
@@ -160,34 +166,49 @@ def writing(path: str) -> Iterator[Writer]:
 
     made = _make_directory(path)
     lock = FileLock(os.path.join(path, LOCK), timeout=0)
-    done = False
     try:
-        try:
-            lock.acquire()
-        except Timeout:
-            made = ""
-            raise IndexLockedError(f"another process writes to the index at {path} (wait for it, or stop it)") from None
-        writer = Writer(path)
-        try:
-            yield writer
-            done = True
-        except BaseException:
-            writer.abandon()
-            raise
-        finally:
-            lock.release()
-    except OSError as error:
-        raise QidfError(_why(path, error)) from error
+        with _explained(path):
+            try:
+                lock.acquire()
+            except Timeout:  # an OSError too
+                who = f"another process writes to the index at {path} (wait for it, or stop it)"
+                raise IndexLockedError(who) from None
+    except BaseException:
+        _remove_directories(path, made)
+        raise
+    writer = Writer(path)
+    try:
+        yield writer
+    except BaseException:
+        writer.abandon()
+        if made:
+            _remove(os.path.join(path, LOCK))  # while it is ours: who comes later makes a new one
+        _remove_directories(path, made)
+        raise
     finally:
-        if made and not done:
-            _remove(os.path.join(path, LOCK))
-            _remove_directories(path, made)
+        lock.release()
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Turn what the system says of a failed write into one line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            why = f"disk full while writing the index at {path}; what was there before still stands (free some space)"
+        else:
+            reason = error.strerror or error
+            why = f"can't write the index at {error.filename or path}: {reason} (give another --index DIR)"
+        raise QidfError(why) from error
 
 
 def _make_directory(path: str) -> str:
     """Make `path` a directory we may write an index to; return the topmost folder that had to be made, or ''."""
-    try:
+    with _explained(path):
         if os.path.lexists(path):
+            if not os.path.isdir(path):
+                raise QidfError(f"{path} is not a directory (give another --index DIR)")
             names = [name for name in os.listdir(path) if not name.endswith(_OURS) and name != LOCK]
             if names and MANIFEST not in names:
                 raise QidfError(f"{path} is not empty and holds no index (give another --index DIR)")
@@ -196,14 +217,13 @@ def _make_directory(path: str) -> str:
         while not os.path.lexists(os.path.dirname(topmost)):
             topmost = os.path.dirname(topmost)
         os.makedirs(path)
-    except NotADirectoryError as error:
-        raise QidfError(f"{path} is not a directory (give another --index DIR)") from error
-    except OSError as error:
-        raise QidfError(_why(path, error)) from error
     return topmost
 
 
 def _remove_directories(path: str, topmost: str) -> None:
+    """Remove the empty folders from `path` up to `topmost`, nothing if that is ''."""
+    if not topmost:
+        return
     folder = os.path.abspath(path)
     while True:
         try:
@@ -213,12 +233,6 @@ def _remove_directories(path: str, topmost: str) -> None:
         if folder == topmost:
             return
         folder = os.path.dirname(folder)
-
-
-def _why(path: str, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"disk full while writing the index at {path}; what was there before still stands (free some space)"
-    return f"can't write the index at {error.filename or path}: {error.strerror or error} (give another --index DIR)"
 
 
 def _remove(name: str) -> None:

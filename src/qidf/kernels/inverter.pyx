@@ -461,6 +461,8 @@ def invert(list inverters, const uint32_t[::1] order):
                 while pair < stop:
                     t = maps[i][pair.term]
                     p = cursor[t]
+                    if p >= starts[t + 1]:       # only if a document is named twice
+                        break
                     cursor[t] = p + 1
                     docs[p] = d
                     if pair.count < 255:

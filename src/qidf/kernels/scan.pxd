@@ -90,6 +90,7 @@ cdef class Scanner:
 
     cdef Py_ssize_t scan(self, const uint8_t* text, Py_ssize_t n, Py_ssize_t at, Batch* out) noexcept nogil
     cdef void plain_runs(self)
+    cdef uint8_t kind_at(self, const uint8_t* p, int* width) noexcept nogil
     cdef int emit(self, const uint8_t* text, Py_ssize_t start, Py_ssize_t end, uint32_t part, Batch* out) noexcept nogil
     cdef int emit_plain(
         self, const uint8_t* text, Py_ssize_t n, Py_ssize_t start, Py_ssize_t end, uint32_t part, Batch* out

@@ -174,6 +174,7 @@ cdef class Scanner:
     """The scanner of the analyzer called `name`. It is immutable and may be shared by threads."""
 
     def __cinit__(self, str name):
+        get_analyzer(name)      # names the choices in its error
         from qidf.analysis import unicode as tables
 
         self.name = name
@@ -275,6 +276,13 @@ cdef class Scanner:
         if self.kind == CODE:
             return self.scan_code(text, n, at, out)
         return self.scan_runs(text, n, at, out)
+
+    cdef inline uint8_t kind_at(self, const uint8_t* p, int* width) noexcept nogil:
+        """The class of the character at `p`, and its bytes."""
+        if p[0] < 0x80:
+            width[0] = 1
+            return self.ascii_class[p[0]]
+        return self.classes[decode(p, width)]
 
     cdef int emit(self, const uint8_t* text, Py_ssize_t start, Py_ssize_t end, uint32_t part, Batch* out) noexcept nogil:
         """Add the token `text[start:end]`, lowercased."""
@@ -382,11 +390,7 @@ cdef class Scanner:
                         return -1
                     at = pos
                     continue
-            if text[at] < 0x80:
-                width = 1
-                kind = self.ascii_class[text[at]]
-            else:
-                kind = self.classes[decode(text + at, &width)]
+            kind = self.kind_at(text + at, &width)
             state = self.transitions[64 + kind]
             if state == 0:
                 at += width
@@ -444,11 +448,7 @@ cdef class Scanner:
                         self.stop_last(out)
                     at = pos
                     continue
-            if text[at] < 0x80:
-                width = 1
-                inside = self.ascii_class[text[at]] != 0
-            else:
-                inside = self.classes[decode(text + at, &width)] != 0
+            inside = self.kind_at(text + at, &width) != 0
             if not inside:
                 at += width
                 continue
@@ -459,11 +459,7 @@ cdef class Scanner:
                 points += 1
                 if pos >= n:
                     break
-                if text[pos] < 0x80:
-                    width = 1
-                    inside = self.ascii_class[text[pos]] != 0
-                else:
-                    inside = self.classes[decode(text + pos, &width)] != 0
+                inside = self.kind_at(text + pos, &width) != 0
                 if not inside:
                     break
             if self.kind == SIMPLE:
@@ -520,11 +516,7 @@ cdef class Scanner:
                             return -1
                         at = pos
                         continue
-            if text[at] < 0x80:
-                width = 1
-                kind = self.ascii_class[text[at]]
-            else:
-                kind = self.classes[decode(text + at, &width)]
+            kind = self.kind_at(text + at, &width)
             if kind == 0 or kind == MARK:
                 at += width
                 continue
@@ -540,11 +532,7 @@ cdef class Scanner:
                 pos += width
                 if pos >= n or length == WINDOW:
                     break
-                if text[pos] < 0x80:
-                    width = 1
-                    kind = self.ascii_class[text[pos]]
-                else:
-                    kind = self.classes[decode(text + pos, &width)]
+                kind = self.kind_at(text + pos, &width)
                 if kind == 0 or kind == SINGLE or (kinds[0] == SINGLE and kind != MARK):
                     break
             places[length] = pos
@@ -607,7 +595,7 @@ cdef class Scanner:
     def tokens(self, str text):
         """Return what `qidf.analysis.get(name).analyze(text)` returns: a list of Token."""
         prepared = self.prepare(text)
-        if len(prepared) != len(text) and not isinstance(prepared, bytes):
+        if self.kind == WORD and "\u0130" in text:   # lower() moves the offsets
             return get_analyzer(self.name).analyze(text)   # U+0130 grew under lower(): rare, so the definition does it
         cdef Py_ssize_t n
         cdef const uint8_t* data = utf8(prepared, &n)
@@ -645,7 +633,7 @@ cdef class Scanner:
         Offsets are code points into `text`. Tokens of other terms cost no object.
         """
         prepared = self.prepare(text)
-        if len(prepared) != len(text) and not isinstance(prepared, bytes):
+        if self.kind == WORD and "\u0130" in text:   # lower() moves the offsets
             tokens = get_analyzer(self.name).analyze(text)
             return [(t.start, t.end, wanted[t.term.encode()]) for t in tokens if t.term.encode() in wanted]
         cdef Py_ssize_t n

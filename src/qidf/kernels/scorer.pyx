@@ -161,8 +161,8 @@ cdef class Reader:
         self.term_offsets = <const uint64_t*>self.array(arrays, "body.terms.offsets", 8, self.terms + 1)
         self.term_bytes = arrays["body.terms.data"][1]
         self.term_data = self.array(arrays, "body.terms.data", 1, self.term_bytes)
-        self.slot_mask = arrays["body.terms.slots"][1] // 2 - 1
-        if (self.slot_mask + 1) & self.slot_mask or self.slot_mask + 1 == 0:
+        self.slot_mask = max(0, arrays["body.terms.slots"][1] // 2 - 1)     # of none, `array` says that they do not fit
+        if (self.slot_mask + 1) & self.slot_mask:
             raise IndexCorruptError(f"{name}: the term table's size is not a power of two")
         self.slots = <const uint32_t*>self.array(arrays, "body.terms.slots", 4, 2 * (self.slot_mask + 1))
         self.posting_offsets = <const uint64_t*>self.array(arrays, "body.postings.offsets", 8, self.terms + 1)
@@ -294,7 +294,10 @@ cdef class Reader:
                 stop = middle
         if start == end or self.docs[start] != doc:
             return 0
-        return self.large_number(start) if self.counts[start] == 255 else self.counts[start]
+        cdef uint64_t tf = self.large_number(start) if self.counts[start] == 255 else self.counts[start]
+        if tf == 0:
+            raise self.damaged("counts")
+        return tf
 
     def length(self, uint32_t doc):
         """Return the number of tokens of document number `doc`."""
@@ -322,7 +325,10 @@ cdef class Reader:
             b = places[doc + 1]
             if a > b or b > data_bytes or self.touch(self.base + data + a, b - a) < 0:
                 raise self.damaged("ids")
-            out.append(PyUnicode_DecodeUTF8(<const char*>self.base + data + a, b - a, "surrogatepass"))
+            try:
+                out.append(PyUnicode_DecodeUTF8(<const char*>self.base + data + a, b - a, "surrogatepass"))
+            except UnicodeDecodeError as error:
+                raise self.damaged("ids") from error
         return out
 
     def norms(self, double k1, double b, double average, double[::1] out):
@@ -360,6 +366,8 @@ cdef class Reader:
                 tf = self.counts[p]
                 if tf == 255:
                     tf = self.large_number(p)
+                    if tf == 0:
+                        state = BAD
                 out[p] = tf / (tf + norms[self.docs[p]])
         if state < 0:
             raise self.damaged("postings")
@@ -504,6 +512,8 @@ cdef class Reader:
                     for j in range(length):
                         if counts[j] == 255:
                             tf[j] = self.large_number(piece + j)
+                            if tf[j] == 0:
+                                return BAD
                 for j in range(length):
                     part[j] = w * (tf[j] / (tf[j] + part[j]))
                 for j in range(length):
@@ -519,8 +529,8 @@ cdef class Reader:
                 for p in range(start, stop):
                     d = self.docs[p]
                     s = scores[d]
+                    scores[d] = 0
                     if s > 0:
-                        scores[d] = 0
                         found = offer(heap_scores, heap_docs, found, room, s, d)
         else:
             threshold = 0

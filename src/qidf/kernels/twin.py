@@ -354,7 +354,10 @@ class Reader:
             if not a <= b <= data_bytes:
                 raise self._damaged("ids")
             self._touch(data + a, b - a, "ids")
-            out.append(bytes(self._buffer[data + a : data + b]).decode("utf-8", "surrogatepass"))
+            try:
+                out.append(bytes(self._buffer[data + a : data + b]).decode("utf-8", "surrogatepass"))
+            except UnicodeDecodeError as error:
+                raise self._damaged("ids") from error
         return out
 
     def norms(self, k1: float, b: float, average: float, out: Any) -> None:
