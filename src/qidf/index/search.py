@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from qidf.errors import IndexCorruptError, SourceError
 from qidf.index import store
+from qidf.index.explain import Explanation, explain
 from qidf.index.segment import Segment
 from qidf.kernels import Scanner, analyze
 from qidf.sources import id_bytes
@@ -57,46 +58,6 @@ class Hit(NamedTuple):
     path: str
     line: int
     score: float
-
-
-class TermExplanation(NamedTuple):
-    """What one query term adds to a document's score, in BM25's letters.
-
-    Attributes
-    ----------
-    term, query_count, shaped : the term, its count c in the query, whether it was written as an identifier
-    n, N : documents that hold it, documents in all
-    q, idf, idf_q : the q it got, its idf at q = 1, and at that q
-    weight : c^a · idf_q
-    tf, tf_part : its count in the document, and tf / (tf + k1·((1 − b) + b·dl/avgdl))
-    contribution : weight · tf_part
-    """
-
-    term: str
-    query_count: int
-    shaped: bool
-    n: int
-    N: int
-    q: float
-    idf: float
-    idf_q: float
-    weight: float
-    tf: int
-    tf_part: float
-    contribution: float
-
-
-class Explanation(NamedTuple):
-    """Why a document has its score: the sum of its terms' contributions, in the query's order, is the score."""
-
-    id: str
-    score: float
-    length: int
-    average_length: float
-    k1: float
-    b: float
-    a: float
-    terms: list[TermExplanation]
 
 
 class Index:
@@ -463,36 +424,19 @@ class Index:
         """
         check_bm25(k1, b)
         i, doc = self._locate(id)
-        reader = self._segments[i].reader
-        length = reader.length(doc)
-        norm = k1 * ((1.0 - b) + b * (length / (self.average_length or 1.0)))
-        scheme = self.scheme(q, a)
         terms = self.query_terms(query)
-        dfs = self.doc_freqs([t.term for t in terms])
-        score = 0.0
-        rows = []
-        for term, n, weight in zip(terms, dfs, term_weights(terms, dfs, self.documents, scheme, odds), strict=True):
-            ordinal = reader.ordinal(term.term)
-            tf = reader.count(ordinal, doc) if ordinal >= 0 else 0
-            part = tf / (tf + norm) if tf else 0.0
-            score += weight * part
-            rows.append(
-                TermExplanation(
-                    term.term,
-                    term.count,
-                    term.shaped,
-                    n,
-                    self.documents,
-                    scheme.q(term),
-                    idf(n, self.documents, 1.0, odds),
-                    idf(n, self.documents, scheme.q(term), odds),
-                    weight,
-                    tf,
-                    part,
-                    weight * part,
-                )
-            )
-        return Explanation(id, score, length, self.average_length, k1, b, scheme.a, rows)
+        return explain(
+            id,
+            self._segments[i].reader,
+            doc,
+            list(zip(terms, self.doc_freqs([t.term for t in terms]), strict=True)),
+            self.scheme(q, a),
+            documents=self.documents,
+            average_length=self.average_length,
+            k1=k1,
+            b=b,
+            odds=odds,
+        )
 
     # documents
 
@@ -644,7 +588,7 @@ def _as_text(value: object, name: str) -> str:
     if type(value) is str:
         return value
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a str, got {type(value).__name__}")
+        raise TypeError(f"{name} must be str, got {type(value).__name__}")
     return str(value)
 
 
@@ -659,6 +603,3 @@ def _check_weights(weighted: list[tuple[str, float]]) -> None:
             raise ValueError(f"weight of {term!r} must be finite and at least 0, got {weight!r}")
     if len({term for term, _ in weighted}) != len(weighted):
         raise ValueError("terms must be unique: add up the weights of one that stands twice")
-
-
-__all__ = ["Explanation", "Hit", "Index", "TermExplanation", "scanner"]

@@ -1,0 +1,96 @@
+"""Why a document has its score: what each query term adds, in BM25's letters. Knows one document, ranks nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from qidf.kernels import Reader
+from qidf.weighting import QueryTerm, Scheme, idf, term_weights
+
+
+class TermExplanation(NamedTuple):
+    """What one query term adds to a document's score, in BM25's letters.
+
+    Attributes
+    ----------
+    term, query_count, shaped : the term, its count c in the query, whether it was written as an identifier
+    n, N : documents that hold it, documents in all
+    q, idf, idf_q : the q it got, its idf at q = 1, and at that q
+    weight : c^a · idf_q
+    tf, tf_part : its count in the document, and tf / (tf + k1·((1 − b) + b·dl/avgdl))
+    contribution : weight · tf_part
+    """
+
+    term: str
+    query_count: int
+    shaped: bool
+    n: int
+    N: int
+    q: float
+    idf: float
+    idf_q: float
+    weight: float
+    tf: int
+    tf_part: float
+    contribution: float
+
+
+class Explanation(NamedTuple):
+    """Why a document has its score: the sum of its terms' contributions, in the query's order, is the score."""
+
+    id: str
+    score: float
+    length: int
+    average_length: float
+    k1: float
+    b: float
+    a: float
+    terms: list[TermExplanation]
+
+
+def explain(
+    id: str,
+    reader: Reader,
+    doc: int,
+    terms: Sequence[tuple[QueryTerm, int]],
+    scheme: Scheme,
+    *,
+    documents: int,
+    average_length: float,
+    k1: float,
+    b: float,
+    odds: str,
+) -> Explanation:
+    """Explain the score of document number `doc` of `reader`'s segment, called `id`.
+
+    `terms` are the query's with their df; `documents` and `average_length` are the index's. The sum runs in the query's
+    order with the kernels' arithmetic, so it is the score of `search` to the last bit.
+    """
+    length = reader.length(doc)
+    norm = k1 * ((1.0 - b) + b * (length / (average_length or 1.0)))
+    weights = term_weights([term for term, _ in terms], [n for _, n in terms], documents, scheme, odds)
+    score = 0.0
+    rows = []
+    for (term, n), weight in zip(terms, weights, strict=True):
+        ordinal = reader.ordinal(term.term)
+        tf = reader.count(ordinal, doc) if ordinal >= 0 else 0
+        part = tf / (tf + norm) if tf else 0.0
+        score += weight * part
+        rows.append(
+            TermExplanation(
+                term=term.term,
+                query_count=term.count,
+                shaped=term.shaped,
+                n=n,
+                N=documents,
+                q=scheme.q(term),
+                idf=idf(n, documents, 1.0, odds),
+                idf_q=idf(n, documents, scheme.q(term), odds),
+                weight=weight,
+                tf=tf,
+                tf_part=part,
+                contribution=weight * part,
+            )
+        )
+    return Explanation(id, score, length, average_length, k1, b, scheme.a, rows)
