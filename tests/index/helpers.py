@@ -12,6 +12,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
+import qidf.index.batch as batch_module
 import qidf.index.build as build_module
 import qidf.index.search as search_module
 import qidf.index.segment as segment_module
@@ -50,7 +51,8 @@ def plain_python() -> Iterator[None]:
     with (
         mock.patch.multiple(build_module, Scanner=twin.Scanner, Inverter=twin.Inverter, invert=twin.invert),
         mock.patch.multiple(segment_module, Reader=twin.Reader, checksums=twin.checksums),
-        mock.patch.multiple(search_module, Scanner=twin.Scanner, analyze=twin.analyze),
+        mock.patch.multiple(search_module, Scanner=twin.Scanner),
+        mock.patch.multiple(batch_module, analyze=twin.analyze),
     ):
         search_module.scanner.cache_clear()
         try:

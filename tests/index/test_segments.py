@@ -7,8 +7,10 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,3 +154,22 @@ def test_documents_are_read_once_and_lazily(tmp_path: Path) -> None:
     with many_segments(2):
         Index.build((("d%d" % i, "x", next(taken))[:2] for i in range(9)), tmp_path / "x")  # noqa: UP031
     assert next(taken) == 9
+
+
+def test_strings_of_numpy_are_strings(tmp_path: Path) -> None:
+    index = Index.build([(np.str_("a"), np.str_("getUser")), ("b", "user")], tmp_path / "x")
+    assert [hit.id for hit in index.search(np.str_("getUser"))] == ["a", "b"]
+    ids, _ = index.search_many(np.array(["getUser", "user"]), k=1)  # type: ignore[arg-type]
+    assert ids[:, 0].tolist()[0] == "a"
+    with pytest.raises(TypeError, match="query must be str, got bytes"):
+        index.search(b"getUser")  # type: ignore[arg-type]
+
+
+def test_a_failure_of_the_documents_is_the_callers_own(tmp_path: Path) -> None:
+    def documents() -> Iterator[tuple[str, str]]:
+        yield "a", "text"
+        raise FileNotFoundError(2, "No such file or directory", "theirs.txt")
+
+    with pytest.raises(FileNotFoundError, match=r"theirs\.txt"):
+        Index.build(documents(), tmp_path / "x")
+    assert not (tmp_path / "x").exists()

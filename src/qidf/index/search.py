@@ -18,7 +18,7 @@ from qidf.errors import IndexCorruptError, SourceError
 from qidf.index import store
 from qidf.index.explain import Explanation, explain
 from qidf.index.segment import Segment
-from qidf.kernels import Scanner, analyze
+from qidf.kernels import Scanner
 from qidf.sources import id_bytes
 from qidf.weighting import (
     K1,
@@ -27,9 +27,6 @@ from qidf.weighting import (
     QueryTerm,
     Scheme,
     check_bm25,
-    count_factor,
-    identifier_spans,
-    idf,
     parse_q,
     query_terms,
     resolve,
@@ -40,12 +37,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from qidf.index.batch import Batch
     from qidf.sources import Document
     from qidf.spectrum import Spectrum
-
-
-_MANY = 200  # queries from which it pays to compute every posting's part of the score beforehand
-_MOST_PARTS = 1 << 23  # postings for which that is done: 64 MB
 
 
 class Hit(NamedTuple):
@@ -77,8 +71,7 @@ class Index:
         self._manifest = manifest
         self._segments = segments
         self._norms: dict[tuple[float, float], list[Any]] = {}
-        self._idfs: dict[tuple[float, str], dict[int, float]] = {}
-        self._parts: tuple[tuple[float, float], list[Any]] | None = None
+        self._batch: Batch | None = None  # made by the first search_many: it takes numpy
 
     @classmethod
     def build(
@@ -347,62 +340,15 @@ class Index:
         scores : array of float64, shape (queries, k)
             0 where a query has fewer hits.
         """
-        import numpy as np
+        from qidf.index.batch import Batch
 
         _check_k(k)
-        room = min(k, self.documents)
-        offsets, terms, weights = self._analyze_many(queries, self.scheme(q, a), odds)
-        norms = self._get_norms(k1, b)
-        parts = self._get_parts(k1, b) if len(queries) >= _MANY else [None] * len(self._segments)
-        count = threads or min(8, os.cpu_count() or 1)
-        step = max(1, min(512, -(-len(queries) // (4 * count))))
-        rankings: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
-        for i, segment in enumerate(self._segments):
-            docs_i = np.empty((len(queries), room), np.int64)
-            scores_i = np.empty((len(queries), room))
-            ordinals = np.ascontiguousarray(terms[:, i])
-
-            def run(
-                first: int,
-                segment: Segment = segment,
-                ordinals: NDArray[np.int64] = ordinals,
-                norm: Any = norms[i],
-                part: Any = parts[i],
-                docs: NDArray[np.int64] = docs_i,
-                out: NDArray[np.float64] = scores_i,
-            ) -> None:
-                last = min(first + step, len(queries))
-                segment.reader.score(
-                    offsets, ordinals, weights, norm, room, docs.reshape(-1), out.reshape(-1), first, last, part
-                )
-
-            starts = range(0, len(queries), step)
-            if count == 1 or len(starts) < 2:
-                for first in starts:
-                    run(first)
-            else:
-                from concurrent.futures import ThreadPoolExecutor
-
-                with ThreadPoolExecutor(count) as pool:
-                    for _ in pool.map(run, starts):
-                        pass
-            rankings.append((docs_i, scores_i))
-        if len(rankings) == 1 and room == k:
-            docs, scores = rankings[0]
-            return np.array(self._segments[0].ids(docs.reshape(-1)), object).reshape(docs.shape), scores
-        ids = np.full((len(queries), k), None, object)
-        scores = np.zeros((len(queries), k))
-        for row in range(len(queries)):
-            best = [
-                (-score, self._segments[i].id_bytes(doc))
-                for i, (docs, found) in enumerate(rankings)
-                for doc, score in zip(docs[row].tolist(), found[row].tolist(), strict=True)
-                if doc >= 0
-            ]
-            for column, (score, id) in enumerate(heapq.nsmallest(k, best)):
-                ids[row, column] = id.decode("utf-8", "surrogatepass")
-                scores[row, column] = -score
-        return ids, scores
+        queries = [_as_text(query, "query") for query in queries]
+        if self._batch is None:
+            self._batch = Batch(self._segments, scanner(self.analyzer))
+        return self._batch.rank(
+            queries, k, self.scheme(q, a), self._get_norms(k1, b), settings=(k1, b), odds=odds, threads=threads
+        )
 
     def explain(
         self,
@@ -497,65 +443,11 @@ class Index:
             self._norms[k1, b] = norms
         return norms
 
-    def _get_parts(self, k1: float, b: float) -> list[Any]:
-        """Return tf / (tf + norm) of all postings in each segment, or None where they are too many to keep."""
-        import numpy as np
-
-        kept = self._parts  # read once: another thread may replace it
-        if kept is None or kept[0] != (k1, b):
-            parts: list[Any] = [None] * len(self._segments)
-            if sum(segment.reader.postings for segment in self._segments) <= _MOST_PARTS:
-                for i, norms in enumerate(self._get_norms(k1, b)):
-                    parts[i] = np.empty(self._segments[i].reader.postings)
-                    self._segments[i].reader.parts(norms, parts[i])
-            kept = self._parts = ((k1, b), parts)
-        return kept[1]
-
-    def _analyze_many(
-        self, queries: Sequence[str], scheme: Scheme, odds: str
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Return the known terms of all queries in a row: where each query's begin, their numbers, their weights."""
-        import numpy as np
-
-        queries = [_as_text(query, "query") for query in queries]
-        spans = None
-        if scheme.q_shaped != scheme.q_word:
-            spans = [identifier_spans(query) or None for query in queries]
-        readers = [segment.reader for segment in self._segments]
-        offsets, numbers, dfs, counts, shaped = analyze(scanner(self.analyzer), readers, queries, spans)
-        # the same arithmetic as `term_weights`, once for each distinct df and count
-        weights = _by_value(dfs, lambda n: self._idf(n, scheme.q_word, odds))
-        if spans is not None:
-            weights = np.where(shaped, _by_value(dfs, lambda n: self._idf(n, scheme.q_shaped, odds)), weights)
-        return offsets, numbers, _by_value(counts, lambda count: count_factor(count, scheme.a)) * weights
-
-    def _idf(self, n: int, q: float, odds: str) -> float:
-        """`idf`, kept by n: a batch asks for the same few again and again."""
-        known = self._idfs.setdefault((q, odds), {})
-        value = known.get(n)
-        if value is None:
-            if len(self._idfs) > 64:  # a sweep over q
-                self._idfs.clear()
-            value = known[n] = idf(n, self.documents, q, odds)
-        return value
-
 
 @lru_cache(maxsize=4)
 def scanner(analyzer: str) -> Scanner:
     """Return the scanner of `analyzer`, made once: its tables take a few megabytes."""
     return Scanner(analyzer)
-
-
-def _by_value(values: NDArray[np.int64], function: Callable[[int], float]) -> NDArray[np.float64]:
-    """Return `function` of each of `values` (≥ 0), called once for each distinct one."""
-    import numpy as np
-
-    if not values.size:
-        return np.zeros(0)
-    present = np.flatnonzero(np.bincount(values))
-    table = np.zeros(present[-1] + 1)
-    table[present] = [function(value) for value in present.tolist()]
-    return table[values]
 
 
 def _as_documents(items: Iterable[Document | tuple[str, str]]) -> Iterable[Document]:
