@@ -115,9 +115,8 @@ def idf(n: float, N: float, q: float = 1.0, odds: str = "lucene") -> float:
     """
     if odds == "lucene":
         return ln_q(lucene_odds(n, N), q)
-    if odds == "robertson":
-        return ln_q(max(1.0, rsj_odds(n, N)), q)
-    raise ValueError(f"odds must be one of {', '.join(ODDS)}, got {odds!r}")
+    check_odds(odds)
+    return ln_q(max(1.0, rsj_odds(n, N)), q)
 
 
 def idf_power(n: float, N: float, gamma: float, odds: str = "lucene") -> float:
@@ -145,20 +144,26 @@ def q_hapax(hapax_density: float) -> float:
 
 def parse_q(value: str | float) -> Q:
     """Return a finite number, or a string that spells one, as a float; `"auto"` and `"hapax"` as they are."""
-    if value == "auto":
-        return "auto"
-    if value == "hapax":
-        return "hapax"
+    if isinstance(value, str):
+        if value == "auto":
+            return "auto"
+        if value == "hapax":
+            return "hapax"
     try:
         return _number("q", float(value) if isinstance(value, str) else value)
     except ValueError:
         raise ValueError(f"q must be a number, 'hapax' or 'auto', got {value!r}") from None
 
 
-def check_bm25(k1: float, b: float) -> None:
-    """Raise ValueError unless k1 is a finite number ≥ 0 and b a number in [0, 1]; strings and bools are no numbers."""
-    _number("k1", k1, low=0)
-    _number("b", b, low=0, high=1)
+def check_bm25(k1: float, b: float) -> tuple[float, float]:
+    """Return k1 and b as floats, or raise ValueError: k1 is finite and ≥ 0, b in [0, 1]; strings and bools are not."""
+    return _number("k1", k1, low=0), _number("b", b, low=0, high=1)
+
+
+def check_odds(odds: str) -> None:
+    """Raise ValueError unless `odds` is one of `ODDS`."""
+    if odds not in ODDS:
+        raise ValueError(f"odds must be one of {', '.join(ODDS)}, got {odds!r}")
 
 
 def resolve(q: Q, a: float | None = None, *, analyzer: str, hapax_density: float) -> Scheme:

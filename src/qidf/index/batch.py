@@ -119,7 +119,11 @@ class Batch:
         weights = _by_value(dfs, lambda n: self._idf(n, scheme.q_word, odds))
         if spans is not None:
             weights = np.where(shaped, _by_value(dfs, lambda n: self._idf(n, scheme.q_shaped, odds)), weights)
-        return offsets, numbers, _by_value(counts, lambda count: count_factor(count, scheme.a)) * weights
+        with np.errstate(over="ignore"):
+            weights = _by_value(counts, lambda count: count_factor(count, scheme.a)) * weights
+        if not np.isfinite(weights).all():
+            raise ValueError(f"scheme must keep every weight within a float's range, got {scheme!r}")
+        return offsets, numbers, weights
 
     def _idf(self, n: int, q: float, odds: str) -> float:
         """`idf`, kept by n: a batch asks for the same few again and again."""

@@ -17,7 +17,7 @@ class TermExplanation(NamedTuple):
     term, query_count, shaped : the term, its count c in the query, whether it was written as an identifier
     n, N : documents that hold it, documents in all
     q, idf, idf_q : the q it got, its idf at q = 1, and at that q
-    weight : c^a · idf_q
+    weight : c^a · idf_q; 0, as the idfs are, for a term that the index does not hold
     tf, tf_part : its count in the document, and tf / (tf + k1·((1 − b) + b·dl/avgdl))
     contribution : weight · tf_part
     """
@@ -69,10 +69,13 @@ def explain(
     """
     length = reader.length(doc)
     norm = k1 * ((1.0 - b) + b * (length / (average_length or 1.0)))
-    weights = term_weights([term for term, _ in terms], [n for _, n in terms], documents, scheme, odds)
+    known = [(term, n) for term, n in terms if n]
+    weights = term_weights([term for term, _ in known], [n for _, n in known], documents, scheme, odds)
+    by_term = {term.term: weight for (term, _), weight in zip(known, weights, strict=True)}
     score = 0.0
     rows = []
-    for (term, n), weight in zip(terms, weights, strict=True):
+    for term, n in terms:
+        weight = by_term.get(term.term, 0.0)
         ordinal = reader.ordinal(term.term)
         tf = reader.count(ordinal, doc) if ordinal >= 0 else 0
         part = tf / (tf + norm) if tf else 0.0
@@ -85,8 +88,8 @@ def explain(
                 n=n,
                 N=documents,
                 q=scheme.q(term),
-                idf=idf(n, documents, 1.0, odds),
-                idf_q=idf(n, documents, scheme.q(term), odds),
+                idf=idf(n, documents, 1.0, odds) if n else 0.0,
+                idf_q=idf(n, documents, scheme.q(term), odds) if n else 0.0,
                 weight=weight,
                 tf=tf,
                 tf_part=part,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import operator
 import os
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +28,7 @@ from qidf.weighting import (
     QueryTerm,
     Scheme,
     check_bm25,
+    check_odds,
     parse_q,
     query_terms,
     resolve,
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
     from qidf.index.batch import Batch
     from qidf.sources import Document
     from qidf.spectrum import Spectrum
+
+
+MOST_THREADS = 64
+"""More are never started, whatever is asked for."""
 
 
 class Hit(NamedTuple):
@@ -118,7 +124,7 @@ class Index:
             analyzer=analyzer,
             store_text=store_text,
             memory=memory,
-            threads=threads,
+            threads=None if threads is None else min(_as_count(threads, "threads"), MOST_THREADS),
             progress=progress,
         )
         return cls.open(path)
@@ -246,10 +252,13 @@ class Index:
         self, query: str, *, q: Q | str = "auto", a: float | None = None, odds: str = "lucene"
     ) -> list[tuple[str, float]]:
         """Return the weighted terms that `query` stands for, in its order; unknown terms are left out."""
+        check_odds(odds)
         terms = self.query_terms(query)
         dfs = self.doc_freqs([t.term for t in terms])
-        weights = term_weights(terms, dfs, self.documents, self.scheme(q, a), odds)
-        return [(t.term, w) for t, n, w in zip(terms, dfs, weights, strict=True) if n]
+        known = [(term, n) for term, n in zip(terms, dfs, strict=True) if n]
+        scheme = self.scheme(q, a)
+        weights = term_weights([t for t, _ in known], [n for _, n in known], self.documents, scheme, odds)
+        return [(term.term, weight) for (term, _), weight in zip(known, weights, strict=True)]
 
     def search(
         self,
@@ -291,9 +300,8 @@ class Index:
         self, terms: Iterable[tuple[str, float]], k: int = 10, *, k1: float = K1, b: float = B
     ) -> list[Hit]:
         """Rank by weighted terms: (term as the analyzer gives it, weight ≥ 0). A term may stand once."""
-        weighted = list(terms)
-        _check_weights(weighted)
-        _check_k(k)
+        weighted = _as_weights(terms)
+        k = _as_count(k, "k")
         norms = self._get_norms(k1, b)
         weights = array("d", [weight for _, weight in weighted])
         found = self._find([term for term, _ in weighted])
@@ -332,6 +340,7 @@ class Index:
         k, q, a, k1, b, odds
             As in `search`.
         threads : int, default the number of processors, at most 8
+            No more than 64 are started.
 
         Returns
         -------
@@ -342,7 +351,13 @@ class Index:
         """
         from qidf.index.batch import Batch
 
-        _check_k(k)
+        k = _as_count(k, "k")
+        check_odds(odds)
+        k1, b = check_bm25(k1, b)
+        if threads is not None:
+            threads = min(_as_count(threads, "threads"), MOST_THREADS)
+        if isinstance(queries, str):
+            raise TypeError("queries must be a sequence of str, got one str")
         queries = [_as_text(query, "query") for query in queries]
         if self._batch is None:
             self._batch = Batch(self._segments, scanner(self.analyzer))
@@ -368,7 +383,8 @@ class Index:
         KeyError
             There is no such document.
         """
-        check_bm25(k1, b)
+        check_odds(odds)
+        k1, b = check_bm25(k1, b)
         i, doc = self._locate(id)
         terms = self.query_terms(query)
         return explain(
@@ -430,9 +446,9 @@ class Index:
         return [[segment.reader.ordinal(term) for segment in self._segments] for term in terms]
 
     def _get_norms(self, k1: float, b: float) -> list[Any]:
+        k1, b = check_bm25(k1, b)
         norms = self._norms.get((k1, b))
         if norms is None:
-            check_bm25(k1, b)
             norms = []
             for segment in self._segments:
                 norm = array("d", bytes(8 * segment.documents))
@@ -484,14 +500,28 @@ def _as_text(value: object, name: str) -> str:
     return str(value)
 
 
-def _check_k(k: int) -> None:
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k must be an integer of at least 1, got {k!r}")
+def _as_count(value: int, name: str) -> int:
+    """Return a whole number of at least 1, also numpy's; ValueError for anything else."""
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    return number
 
 
-def _check_weights(weighted: list[tuple[str, float]]) -> None:
-    for term, weight in weighted:
-        if not (weight >= 0 and math.isfinite(weight)):
+def _as_weights(terms: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Return weighted terms with exact types, or raise ValueError (weights, repeats) or TypeError (terms)."""
+    weighted = []
+    for term, weight in terms:
+        try:
+            number = float(weight)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not (number >= 0 and math.isfinite(number)):
             raise ValueError(f"weight of {term!r} must be finite and at least 0, got {weight!r}")
+        weighted.append((_as_text(term, "term"), number))
     if len({term for term, _ in weighted}) != len(weighted):
         raise ValueError("terms must be unique: add up the weights of one that stands twice")
+    return weighted

@@ -193,6 +193,8 @@ class Segment:
             if name != "pages" and (min(offset, count) < 0 or offset + width * count > sums_start):
                 raise self._damaged(f"array {name} does not fit")
         for name in ("ids", "paths", "text"):
+            if (f"{name}.data" in arrays) != (f"{name}.offsets" in arrays):
+                raise self._damaged(f"{name} is not whole")
             if f"{name}.offsets" in arrays and arrays[f"{name}.offsets"][1] != numbers[0] + 1:
                 raise self._damaged(f"{name}.offsets has the wrong size")
         if "lines" in arrays and arrays["lines"][1] != numbers[0]:

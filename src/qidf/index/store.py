@@ -87,6 +87,8 @@ def read_manifest(path: str) -> Manifest:
         for part in fields(manifest):
             if type(getattr(manifest, part.name)).__name__ != str(part.type).partition("[")[0]:
                 raise ValueError(part.name)
+        if not 0 <= manifest.hapax_terms <= manifest.terms <= manifest.tokens < 1 << 63 or manifest.documents < 1:
+            raise ValueError("counts")
         if not manifest.segments or not all(isinstance(file_name, str) for file_name in manifest.segments):
             raise ValueError("segments")
     except (ValueError, TypeError, RecursionError) as error:

@@ -155,19 +155,19 @@ cdef inline Py_ssize_t next_start(
 
 
 cdef inline Py_ssize_t plain_end(
-    const uint8_t* text, Py_ssize_t n, Py_ssize_t at, bint underscore, Block* block
+    const uint8_t* text, Py_ssize_t n, Py_ssize_t at, Py_ssize_t stop, bint underscore, Block* block
 ) noexcept nogil:
-    """The first place from `at` that is not plain, n at the end."""
+    """The first place from `at` that is not plain, `stop` (at most n) if there is none before it."""
     cdef uint64_t bits
-    while at < n:
+    while at < stop:
         if at - block.base >= 64 or at < block.base:
             load_block(text, n, at, underscore, block)
         bits = ~block.plain >> (at - block.base)
         if bits:
             at += lowest_bit(bits)
-            return at if at < n else n
+            return at if at < stop else stop
         at = block.base + 64
-    return n
+    return stop
 
 
 cdef class Scanner:
@@ -379,9 +379,7 @@ cdef class Scanner:
                     break
             if self.direct and 65 <= text[at] < 0x80 and text[at] != 95:
                 limit = at + WINDOW if at + WINDOW < n else n
-                pos = plain_end(text, n, at + 1, True, &block)
-                if pos > limit:
-                    pos = limit
+                pos = plain_end(text, n, at + 1, limit, True, &block)
                 if pos == limit or (
                     text[pos] < 0x80
                     and self.transitions[self.after[text[pos - 1]] * 64 + self.ascii_class[text[pos]]] == 0
@@ -437,7 +435,7 @@ cdef class Scanner:
             if at == n:
                 break
             if text[at] < 0x80:
-                pos = plain_end(text, n, at + 1, self.kind == WORD, &block)
+                pos = plain_end(text, n, at + 1, n, self.kind == WORD, &block)
                 if pos == n or text[pos] < 0x80:
                     if self.kind == SIMPLE:
                         if pos - at < LONG and self.emit_plain(text, n, at, pos, 0, out) < 0:
@@ -506,7 +504,7 @@ cdef class Scanner:
                 kind = self.ascii_class[text[at]]
                 if kind == LETTER or kind == UPPER:     # a word with no more than a leading capital has no parts
                     pos = at + 1
-                    while pos < n and text[pos] < 0x80:
+                    while pos < n and pos - at <= WINDOW and text[pos] < 0x80:
                         kind = self.ascii_class[text[pos]]
                         if kind != LETTER:
                             break
