@@ -158,7 +158,10 @@ def test_any_parameters_agree_with_a_brute_force(
             for hit in hits:
                 told = index.explain(query, hit.id, q=q, a=a, k1=k1, b=b, odds=odds)
                 assert told.score == hit.score
-                assert sum(row.contribution for row in told.terms) == hit.score
+                total = 0.0
+                for row_ in told.terms:  # sum() compensates for rounding since Python 3.12
+                    total += row_.contribution
+                assert total == hit.score
                 assert told.length == index.length(hit.id)
                 for term in told.terms:
                     assert term.contribution == term.weight * term.tf_part
