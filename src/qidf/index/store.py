@@ -166,26 +166,23 @@ def writing(path: str) -> Iterator[Writer]:
     """
     from filelock import FileLock, Timeout
 
-    made = _make_directory(path)
+    absent = _topmost_absent(path)
     lock = FileLock(os.path.join(path, LOCK), timeout=0)
-    try:
+    writer = Writer(path)
+    try:  # from before the first thing is made: an interrupt may come at any moment
         with _explained(path):
+            os.makedirs(path, exist_ok=True)
             try:
                 lock.acquire()
             except Timeout:  # an OSError too
                 who = f"another process writes to the index at {path} (wait for it, or stop it)"
                 raise IndexLockedError(who) from None
-    except BaseException:
-        _remove_directories(path, made)
-        raise
-    writer = Writer(path)
-    try:
         yield writer
     except BaseException:
         writer.abandon()
-        if made:
+        if absent and lock.is_locked:
             _remove(os.path.join(path, LOCK))  # while it is ours: who comes later makes a new one
-        _remove_directories(path, made)
+        _remove_directories(path, absent)
         raise
     finally:
         lock.release()
@@ -205,8 +202,8 @@ def _explained(path: str) -> Iterator[None]:
         raise QidfError(why) from error
 
 
-def _make_directory(path: str) -> str:
-    """Make `path` a directory we may write an index to; return the topmost folder that had to be made, or ''."""
+def _topmost_absent(path: str) -> str:
+    """Return the topmost folder to `path` that is not there, '' if all are; QidfError if `path` can't be ours."""
     with _explained(path):
         if os.path.lexists(path):
             if not os.path.isdir(path):
@@ -215,10 +212,9 @@ def _make_directory(path: str) -> str:
             if names and MANIFEST not in names:
                 raise QidfError(f"{path} is not empty and holds no index (give another --index DIR)")
             return ""
-        topmost = os.path.abspath(path)
-        while not os.path.lexists(os.path.dirname(topmost)):
-            topmost = os.path.dirname(topmost)
-        os.makedirs(path)
+    topmost = os.path.abspath(path)
+    while not os.path.lexists(os.path.dirname(topmost)):
+        topmost = os.path.dirname(topmost)
     return topmost
 
 
