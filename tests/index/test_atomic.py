@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -309,3 +310,43 @@ def test_an_empty_folder_and_one_with_leftovers_only_may_be_used(tmp_path: Path)
     (tmp_path / "0123456789abcdef.tmp").write_text("left over")
     assert Index.build([("a", "text")], tmp_path).documents == 1
     assert leftovers(tmp_path) == set()
+
+
+def test_files_that_are_not_ours_are_never_removed_nor_replaced(tmp_path: Path) -> None:
+    for name in ("thesis.tmp", "notes.sources", "game.qidf"):
+        (tmp_path / "d").mkdir(exist_ok=True)
+        (tmp_path / "d" / name).write_text("mine")
+        with pytest.raises(QidfError, match="not empty and holds no index"):
+            Index.build([("a", "b c")], tmp_path / "d")
+    (tmp_path / "ext").mkdir()
+    (tmp_path / "ext" / "manifest.json").write_text('{"name": "an extension"}')
+    with pytest.raises(QidfError, match="not empty and holds no index"):
+        Index.build([("a", "b c")], tmp_path / "ext")
+    assert (tmp_path / "ext" / "manifest.json").read_text() == '{"name": "an extension"}'
+    Index.build([("a", "b c")], tmp_path / "x")
+    (tmp_path / "x" / "thesis.tmp").write_text("mine")
+    Index.build([("a", "b c")], tmp_path / "x")
+    assert (tmp_path / "x" / "thesis.tmp").read_text() == "mine"
+
+
+def test_a_symlinked_lock_is_not_followed(tmp_path: Path) -> None:
+    Index.build([("a", "b c")], tmp_path / "x")
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "x" / "write.lock").unlink(missing_ok=True)
+    (tmp_path / "x" / "write.lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(QidfError, match="symbolic link"):
+        Index.build([("a", "d")], tmp_path / "x")
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
+def test_a_fifo_in_place_of_a_file_is_an_error_and_no_wait(tmp_path: Path) -> None:
+    for pattern in ("manifest.json", "*.qidf"):
+        Index.build([("a", "b c")], tmp_path / "x")
+        [file] = (tmp_path / "x").glob(pattern)
+        file.unlink()
+        os.mkfifo(file)
+        with pytest.raises(QidfError):
+            Index.open(tmp_path / "x")
+        file.unlink()
+        shutil.rmtree(tmp_path / "x")

@@ -140,7 +140,10 @@ class Segment:
     def __init__(self, path: str) -> None:
         self.name = os.path.basename(path)
         try:
-            with open(path, "rb") as file:
+            fd = os.open(
+                path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            )  # a FIFO would wait
+            with open(fd, "rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 if size < _TRAILER.size + PAGE:
                     raise self._damaged("it is truncated")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
@@ -28,7 +30,9 @@ from qidf.errors import (
 FORMAT = 1
 MANIFEST = "manifest.json"
 LOCK = "write.lock"
-_OURS = (".qidf", ".sources", ".tmp")  # how our own files end; only these are ever removed
+_OURS = re.compile(
+    r"[0-9a-f]{16}\.(qidf|sources|tmp)"
+)  # what we write beside the manifest; nothing else is ever removed
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,7 @@ def read_manifest(path: str) -> Manifest:
     """
     name = os.path.join(path, MANIFEST)
     try:
-        with open(name, "rb") as file:
-            data = file.read(1 << 26)
+        data = _read_regular(name, 1 << 26)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise IndexNotFoundError(f"no index at {path} (make one: qidf index PATH --index {path})") from error
     except OSError as error:
@@ -143,7 +146,7 @@ class Writer:
             _sync_directory(self.path)
             keep = {*manifest.segments, manifest.sources}
             for entry in os.scandir(self.path):
-                if entry.name.endswith(_OURS) and entry.name not in keep:
+                if _OURS.fullmatch(entry.name) and entry.name not in keep:
                     _remove(entry.path)
 
     def abandon(self) -> None:
@@ -208,14 +211,36 @@ def _topmost_absent(path: str) -> str:
         if os.path.lexists(path):
             if not os.path.isdir(path):
                 raise QidfError(f"{path} is not a directory (give another --index DIR)")
-            names = [name for name in os.listdir(path) if not name.endswith(_OURS) and name != LOCK]
-            if names and MANIFEST not in names:
+            names = os.listdir(path)
+            foreign = [name for name in names if not _OURS.fullmatch(name) and name != LOCK]
+            if foreign and not (MANIFEST in names and _is_ours(path, names)):
                 raise QidfError(f"{path} is not empty and holds no index (give another --index DIR)")
+            if os.path.islink(os.path.join(path, LOCK)):
+                raise QidfError(f"{os.path.join(path, LOCK)} is a symbolic link, which is never followed (remove it)")
             return ""
     topmost = os.path.abspath(path)
     while not os.path.lexists(os.path.dirname(topmost)):
         topmost = os.path.dirname(topmost)
     return topmost
+
+
+def _is_ours(path: str, names: list[str]) -> bool:
+    """Return whether the manifest there is an index's: it says so, or is damaged and stands beside our segments."""
+    if any(name.endswith(".qidf") and _OURS.fullmatch(name) for name in names):
+        return True
+    try:
+        return b"qidf index format" in _read_regular(os.path.join(path, MANIFEST), 1 << 12)
+    except OSError:
+        return False
+
+
+def _read_regular(name: str, most: int) -> bytes:
+    """Read at most `most` bytes (all if −1) of a regular file; a FIFO or device, which could block, is an OSError."""
+    fd = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", name)
+        return file.read(most)
 
 
 def _remove_directories(path: str, topmost: str) -> None:
@@ -260,8 +285,7 @@ def read_sources(path: str, manifest: Manifest) -> dict[str, Any]:
     if not manifest.sources:
         return {}
     try:
-        with open(os.path.join(path, manifest.sources), "rb") as file:
-            table = json.loads(file.read())
+        table = json.loads(_read_regular(os.path.join(path, manifest.sources), -1))
     except (OSError, ValueError, RecursionError):
         return {}
     return table if isinstance(table, dict) else {}
