@@ -351,7 +351,7 @@ ONE = [QueryTerm("t", 1, False)]
         (lambda: idf(1, 10**400), "N must be .*, got 1000"),
         (lambda: idf("1", 10), "n must be .*, got '1'"),  # type: ignore[arg-type]
         (lambda: idf(1, 10, math.nan), "q must be a finite number, got nan"),
-        (lambda: idf(1, 10, odds="bm25"), "odds must be one of lucene, robertson, got 'bm25'"),
+        (lambda: idf(1, 10, odds="bm25"), "odds must be one of lucene, robertson, atire, bm25l, bm25., got 'bm25'"),
         (lambda: idf(1, 10**9, -100), r"q must .* got q = -100"),
         (lambda: ln_q(0, 1), "x must be greater than 0, got 0"),
         (lambda: ln_q(-1.5, 0.5), "x must be greater than 0, got -1.5"),

@@ -25,3 +25,11 @@ class IndexMismatchError(QidfError):
 
 class IndexLockedError(QidfError):
     """Another process writes to the index."""
+
+
+class EngineError(QidfError):
+    """An engine can't be reached, read or asked: a library that is missing, a field that does not exist."""
+
+
+class AnalyzerWarning(UserWarning):
+    """Most terms of a query are unknown to the index: it was probably made with another analyzer."""

@@ -30,7 +30,7 @@ class Spectrum:
     hapax_terms : int
         Terms with df = 1: in one document, however often. This project's hapax, as in the published predictor.
     once_terms : int
-        Terms with collection frequency 1: hapax legomena as linguists count them.
+        Terms with collection frequency 1: hapax legomena as linguists count them. None where an engine can't tell.
     bands : list of Band
         The df spectrum in bands that double: 1, 2–3, 4–7, … up to N.
     """
@@ -39,7 +39,7 @@ class Spectrum:
     tokens: int
     terms: int
     hapax_terms: int
-    once_terms: int
+    once_terms: int | None
     bands: list[Band]
 
     @property
@@ -56,12 +56,10 @@ class Spectrum:
     def readings(self) -> dict[str, float]:
         """Other readings of "hapax density", by name; the published predictor takes `df1_per_token`."""
         tokens, terms = max(self.tokens, 1), max(self.terms, 1)
-        return {
-            "df1_per_token": self.hapax_terms / tokens,
-            "cf1_per_token": self.once_terms / tokens,
-            "df1_per_term": self.hapax_terms / terms,
-            "cf1_per_term": self.once_terms / terms,
-        }
+        readings = {"df1_per_token": self.hapax_terms / tokens, "df1_per_term": self.hapax_terms / terms}
+        if self.once_terms is not None:
+            readings |= {"cf1_per_token": self.once_terms / tokens, "cf1_per_term": self.once_terms / terms}
+        return readings
 
 
 def bands(histogram: dict[int, int]) -> list[Band]:

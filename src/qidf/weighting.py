@@ -14,6 +14,7 @@ An argument that is no such number is a ValueError that names it and what was go
 from __future__ import annotations
 
 import math
+import operator
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -26,8 +27,8 @@ HAPAX_SLOPE = 7.28
 HAPAX_RANGE = (0.05, 1.0)
 """The published predictor q = 1 − 7.28·h and the range it is clamped to."""
 
-ODDS = ("lucene", "robertson")
-"""Which odds an idf is the logarithm of: `lucene` is 1 + x and never below 1, `robertson` is x, clipped at 1."""
+ODDS = ("lucene", "robertson", "atire", "bm25l", "bm25+")
+"""What an idf is the logarithm of, by the BM25 that has it; the formulas stand at `idf`."""
 
 K1 = 1.2
 B = 0.75
@@ -110,13 +111,26 @@ def ln_q(x: float, q: float) -> float:
 def idf(n: float, N: float, q: float = 1.0, odds: str = "lucene") -> float:
     """Return idf_q = ln_q(odds(n, N)), never negative.
 
-    At q = 1 with `lucene` it is Lucene's ln(1 + (N − n + 0.5) / (n + 0.5)) bit for bit (before Lucene rounds it to 32
-    bits). `robertson` is 0 where its odds fall below 1 (n > N/2), as in bm25s.
+    - `lucene`: 1 + x, never below 1. At q = 1 it is Lucene's ln(1 + (N − n + 0.5) / (n + 0.5)) bit for bit (before
+      Lucene rounds it to 32 bits)
+    - `robertson`: x, clipped at 1, so that the idf is 0 where n > N/2, as in bm25s
+    - `atire`: N / n (Trotman, Jia & Crane 2012)
+    - `bm25l`: (N + 1) / (n + 0.5) (Lv & Zhai 2011a)
+    - `bm25+`: (N + 1) / n (Lv & Zhai 2011b)
+
+    The last three are what bm25s and rank_bm25 take the logarithm of (Kamphuis et al. 2020 list them). Where they
+    divide by n, n = 0 counts as n = 1.
     """
     if odds == "lucene":
         return ln_q(lucene_odds(n, N), q)
+    if odds == "robertson":
+        return ln_q(max(1.0, rsj_odds(n, N)), q)
     check_odds(odds)
-    return ln_q(max(1.0, rsj_odds(n, N)), q)
+    total = _number("N", N, low=0)
+    df = min(_number("n", n, low=0), total)
+    if odds == "bm25l":
+        return ln_q((total + 1) / (df + DELTA), q)
+    return ln_q(max(1.0, (total + (odds == "bm25+")) / max(df, 1.0)), q)
 
 
 def idf_power(n: float, N: float, gamma: float, odds: str = "lucene") -> float:
@@ -166,6 +180,35 @@ def check_odds(odds: str) -> None:
         raise ValueError(f"odds must be one of {', '.join(ODDS)}, got {odds!r}")
 
 
+def check_count(name: str, value: int) -> int:
+    """Return a whole number of at least 1, also numpy's; ValueError for anything else."""
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    return number
+
+
+def check_weights(terms: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Return weighted terms with exact types, or raise ValueError (weights, repeats) or TypeError (terms)."""
+    weighted = []
+    for term, weight in terms:
+        try:
+            number = float(weight)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not (number >= 0 and math.isfinite(number)):
+            raise ValueError(f"weight of {term!r} must be finite and at least 0, got {weight!r}")
+        if not isinstance(term, str):
+            raise TypeError(f"term must be str, got {type(term).__name__}")
+        weighted.append((str(term), number))
+    if len({term for term, _ in weighted}) != len(weighted):
+        raise ValueError("terms must be unique: add up the weights of one that stands twice")
+    return weighted
+
+
 def resolve(q: Q, a: float | None = None, *, analyzer: str, hapax_density: float) -> Scheme:
     """Return the weights' scheme for what a user asked of an index.
 
@@ -209,6 +252,7 @@ def boosts(
     scheme: Scheme,
     engine_idf: Callable[[int, int], float],
     odds: str = "lucene",
+    idf_q: Callable[[int, int, float], float] | None = None,
 ) -> list[float]:
     """Return the boost of each term for an engine that multiplies by an idf of its own, `engine_idf(n, N)`.
 
@@ -218,7 +262,8 @@ def boosts(
 
     A term whose engine idf is ≤ 0 gets boost 0 and stands outside both sums; so does an unknown term, with a finite
     boost. Without any known term all boosts are the counts, and where scheme and engine agree (q = 1, a = 1, the same
-    idf) they are the counts exactly. `engine_idf` is asked for n = 0 too, never for n > N.
+    idf) they are the counts exactly. `engine_idf` is asked for n = 0 too, never for n > N. `idf_q(n, N, q)` stands in
+    for `idf` with `odds`, for an engine whose idf is not a logarithm of odds everywhere.
     """
     _check_lengths(terms, dfs)
     if not any(n > 0 for n in dfs):
@@ -226,7 +271,8 @@ def boosts(
     raw, plain, weighted = [], 0.0, 0.0
     for term, n in zip(terms, dfs, strict=True):
         n = min(n, N)
-        factor, own = count_factor(term.count, scheme.a), idf(n, N, scheme.q(term), odds)
+        factor, q = count_factor(term.count, scheme.a), scheme.q(term)
+        own = idf_q(n, N, q) if idf_q else idf(n, N, q, odds)
         theirs = _number(f"engine_idf({n}, {N})", engine_idf(n, N))
         raw.append(factor * (own / theirs) if theirs > 0 else 0.0)  # equal idfs divide to exactly 1
         if n > 0 and theirs > 0:

@@ -38,7 +38,7 @@ def assert_one_line(done: subprocess.CompletedProcess[str], pattern: str) -> Non
         (["--a", "nan"], "a must be .* got nan"),
         (["--a", "-1"], "a must be .* got -1.0"),
         (["--a", "x"], "invalid value for '--a': 'x' is not a valid float .*"),
-        (["--odds", "even"], "invalid value for '--odds': 'even' is not one of 'lucene', 'robertson' .*"),
+        (["--odds", "even"], "invalid value for '--odds': 'even' is not one of 'lucene', 'robertson', 'atire', .*"),
         (["--frobnicate"], r"no such option.*--frobnicate.* \(see qidf search --help\)"),
     ],
 )

@@ -56,7 +56,10 @@ def test_sum_is_the_score_of_search_to_the_bit(
 def test_json_schema(qidf: Run, index: Path) -> None:
     done = qidf("explain", "config zorglub", "config.py", "--index", index, "--json")
     explanation = json.loads(done.stdout)
-    assert set(explanation) == {"id", "score", "length", "average_length", "k1", "b", "a", "terms"}
+    assert set(explanation) == {
+        "id", "score", "length", "average_length", "documents", "k1", "b", "a", "scale", "terms",
+    }  # fmt: skip
+    assert (explanation["documents"], explanation["scale"]) == (4, 1.0)
     known, unknown = explanation["terms"]
     assert set(known) == {
         "term", "query_count", "shaped", "n", "N", "q", "idf", "idf_q", "weight", "tf", "tf_part", "contribution",

@@ -17,8 +17,9 @@ class TermExplanation(NamedTuple):
     term, query_count, shaped : the term, its count c in the query, whether it was written as an identifier
     n, N : documents that hold it, documents in all
     q, idf, idf_q : the q it got, its idf at q = 1, and at that q
-    weight : c^a · idf_q; 0, as the idfs are, for a term that the index does not hold
-    tf, tf_part : its count in the document, and tf / (tf + k1·((1 − b) + b·dl/avgdl))
+    weight : c^a · idf_q · scale; 0, as the idfs are, for a term that the index does not hold
+    tf, tf_part : its count in the document, and tf / (tf + k1·((1 − b) + b·dl/avgdl)) or what the engine has there; tf
+        is None where an engine does not tell
     contribution : weight · tf_part
     """
 
@@ -31,22 +32,28 @@ class TermExplanation(NamedTuple):
     idf: float
     idf_q: float
     weight: float
-    tf: int
+    tf: int | None
     tf_part: float
     contribution: float
 
 
 class Explanation(NamedTuple):
-    """Why a document has its score: the sum of its terms' contributions, in the query's order, is the score."""
+    """Why a document has its score: the sum of its terms' contributions, in the query's order, is the score.
+
+    `length` and `average_length` are None where an engine does not tell. `scale` is the factor in all weights that
+    keeps the largest attainable score of an engine where its own BM25 has it; 1 for an index of qidf's own.
+    """
 
     id: str
     score: float
-    length: int
-    average_length: float
+    length: int | None
+    average_length: float | None
+    documents: int
     k1: float
     b: float
     a: float
     terms: list[TermExplanation]
+    scale: float = 1.0
 
 
 def explain(
@@ -96,4 +103,4 @@ def explain(
                 contribution=weight * part,
             )
         )
-    return Explanation(id, score, length, average_length, k1, b, scheme.a, rows)
+    return Explanation(id, score, length, average_length, documents, k1, b, scheme.a, rows)

@@ -7,8 +7,6 @@ light: a search from the command line must not wait for numpy.
 from __future__ import annotations
 
 import heapq
-import math
-import operator
 import os
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +26,9 @@ from qidf.weighting import (
     QueryTerm,
     Scheme,
     check_bm25,
+    check_count,
     check_odds,
+    check_weights,
     parse_q,
     query_terms,
     resolve,
@@ -124,7 +124,7 @@ class Index:
             analyzer=analyzer,
             store_text=store_text,
             memory=memory,
-            threads=None if threads is None else min(_as_count(threads, "threads"), MOST_THREADS),
+            threads=None if threads is None else min(check_count("threads", threads), MOST_THREADS),
             progress=progress,
         )
         return cls.open(path)
@@ -300,8 +300,8 @@ class Index:
         self, terms: Iterable[tuple[str, float]], k: int = 10, *, k1: float = K1, b: float = B
     ) -> list[Hit]:
         """Rank by weighted terms: (term as the analyzer gives it, weight ≥ 0). A term may stand once."""
-        weighted = _as_weights(terms)
-        k = _as_count(k, "k")
+        weighted = check_weights(terms)
+        k = check_count("k", k)
         norms = self._get_norms(k1, b)
         weights = array("d", [weight for _, weight in weighted])
         found = self._find([term for term, _ in weighted])
@@ -351,11 +351,11 @@ class Index:
         """
         from qidf.index.batch import Batch
 
-        k = _as_count(k, "k")
+        k = check_count("k", k)
         check_odds(odds)
         k1, b = check_bm25(k1, b)
         if threads is not None:
-            threads = min(_as_count(threads, "threads"), MOST_THREADS)
+            threads = min(check_count("threads", threads), MOST_THREADS)
         if isinstance(queries, str):
             raise TypeError("queries must be a sequence of str, got one str")
         queries = [_as_text(query, "query") for query in queries]
@@ -426,6 +426,12 @@ class Index:
         """Return the number of tokens of a document. KeyError if there is none called `id`."""
         i, doc = self._locate(id)
         return self._segments[i].reader.length(doc)
+
+    def term_freqs(self, id: str, terms: Sequence[str]) -> list[int]:
+        """Return how often each of `terms` stands in a document. KeyError if there is none called `id`."""
+        i, doc = self._locate(id)
+        reader = self._segments[i].reader
+        return [reader.count(row[i], doc) if row[i] >= 0 else 0 for row in self._find(terms)]
 
     def verify(self) -> None:
         """Read every byte of the index; IndexCorruptError where one is not what was written."""
@@ -498,30 +504,3 @@ def _as_text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be str, got {type(value).__name__}")
     return str(value)
-
-
-def _as_count(value: int, name: str) -> int:
-    """Return a whole number of at least 1, also numpy's; ValueError for anything else."""
-    try:
-        number = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-    return number
-
-
-def _as_weights(terms: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Return weighted terms with exact types, or raise ValueError (weights, repeats) or TypeError (terms)."""
-    weighted = []
-    for term, weight in terms:
-        try:
-            number = float(weight)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if not (number >= 0 and math.isfinite(number)):
-            raise ValueError(f"weight of {term!r} must be finite and at least 0, got {weight!r}")
-        weighted.append((_as_text(term, "term"), number))
-    if len({term for term, _ in weighted}) != len(weighted):
-        raise ValueError("terms must be unique: add up the weights of one that stands twice")
-    return weighted
