@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from qidf.engines import Engine, connect
     from qidf.errors import (
+        AnalyzerWarning,
+        EngineError,
         IndexCorruptError,
         IndexLockedError,
         IndexMismatchError,
@@ -29,7 +32,10 @@ if TYPE_CHECKING:
     from qidf.spectrum import Spectrum
 
 _HOMES = {
+    "AnalyzerWarning": "qidf.errors",
     "Document": "qidf.sources",
+    "Engine": "qidf.engines",
+    "EngineError": "qidf.errors",
     "Explanation": "qidf.index",
     "Hit": "qidf.index",
     "Index": "qidf.index",
@@ -41,10 +47,14 @@ _HOMES = {
     "SourceError": "qidf.errors",
     "Spectrum": "qidf.spectrum",
     "TermExplanation": "qidf.index",
+    "connect": "qidf.engines",
 }
 
 __all__ = [
+    "AnalyzerWarning",
     "Document",
+    "Engine",
+    "EngineError",
     "Explanation",
     "Hit",
     "Index",
@@ -57,6 +67,7 @@ __all__ = [
     "Spectrum",
     "TermExplanation",
     "__version__",
+    "connect",
 ]
 
 

@@ -1,0 +1,399 @@
+"""What an engine must answer, and what is the same for every engine: weights, ranking, explanation.
+
+A query is a list of weighted terms. An engine analyzes text, tells document frequencies and runs weighted terms, with
+whatever library its index needs; the weights come from `qidf.weighting` alone. Knows no engine by name.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from qidf.errors import AnalyzerWarning, EngineError
+from qidf.index.explain import Explanation, TermExplanation
+from qidf.index.search import Hit
+from qidf.weighting import (
+    Q,
+    QueryTerm,
+    Scheme,
+    boosts,
+    check_count,
+    check_weights,
+    count_factor,
+    idf,
+    parse_q,
+    query_terms,
+    resolve,
+)
+
+if TYPE_CHECKING:
+    from qidf.analysis import Token
+    from qidf.spectrum import Spectrum
+
+
+class Collection(NamedTuple):
+    """The statistics that an engine's BM25 reads; None where the engine does not keep them.
+
+    Attributes
+    ----------
+    documents : int
+        N, as the engine's idf has it. Tantivy and Lucene go on counting deleted documents.
+    tokens : int
+        The sum of the documents' lengths.
+    average_length : float
+        avgdl, as the engine's length normalization has it.
+    """
+
+    documents: int
+    tokens: int | None
+    average_length: float | None
+
+
+class Model(NamedTuple):
+    """The constants of an engine's BM25: what someone who computes its scores again must know.
+
+    Attributes
+    ----------
+    k1, b, delta : float
+        `delta` is of BM25L and BM25+ only.
+    odds : str
+        What its own idf is the logarithm of: one of `qidf.weighting.ODDS`.
+    variant : {"bm25", "bm25l", "bm25+", "bm25l-tf"}
+        Which formula the term's count goes through; `bm25l-tf` is rank_bm25's L, which multiplies by tf once more.
+    k1_plus_1 : bool
+        Whether a score carries the factor (k1 + 1).
+    byte_lengths : bool
+        Whether a document's length is rounded down to one of 256 values (Lucene's SmallFloat, Tantivy's field norms).
+    counts_deleted : bool
+        Whether N, df and the average length count documents that are deleted and not merged away yet.
+    counts_empty : bool
+        Whether N and the average length count documents without a token; Lucene leaves them out.
+    float_bits : {32, 64}
+        The width of a score.
+    """
+
+    k1: float
+    b: float
+    delta: float = 0.0
+    odds: str = "lucene"
+    variant: str = "bm25"
+    k1_plus_1: bool = False
+    byte_lengths: bool = False
+    counts_deleted: bool = False
+    counts_empty: bool = True
+    float_bits: int = 64
+
+
+class Clause(NamedTuple):
+    """A known term as an engine runs it: its df, and the factor in front of the engine's own idf."""
+
+    term: str
+    n: int
+    boost: float
+
+
+class Engine(ABC):
+    """An index that someone else's library made and ranks.
+
+    A subclass answers the abstract methods; everything else follows from them. Terms are strings as the engine's
+    analyzer gives them, offsets are code points, and a weight stands where the engine's BM25 has count · idf:
+    score(d) = Σ weight(t) · part(t, d).
+
+    Attributes
+    ----------
+    url : str
+        What `qidf.connect` was given, or a name of the same form for an object in memory.
+    analyzer : str
+        How the engine analyzes, in its own words. Where it is one of qidf's analyzers, `q="auto"` goes by it.
+    model : Model
+        The constants of its BM25.
+    stored_q : float
+        The q of the idf that it multiplies by; 1 but where `qidf apply` changed it.
+    """
+
+    url: str
+    analyzer: str
+    model: Model
+    stored_q: float = 1.0
+
+    # what an engine answers
+
+    @abstractmethod
+    def analyze(self, text: str) -> list[Token]:
+        """Return the tokens of `text` as the index's analyzer gives them, with offsets in code points."""
+
+    @abstractmethod
+    def collection(self) -> Collection:
+        """Return the statistics of the collection. Cheap: each query asks."""
+
+    @abstractmethod
+    def doc_freqs(self, terms: Sequence[str]) -> list[int]:
+        """Return the number of documents that hold each of `terms`, as the engine's idf counts them; 0 if unknown."""
+
+    def idf(self, n: int, N: int) -> float:
+        """Return the idf that the engine itself multiplies by, in the engine's own precision."""
+        return self.idf_q(n, N, self.stored_q)
+
+    def idf_q(self, n: int, N: int, q: float) -> float:
+        """Return the idf_q that weights are made of: ln_q of what the engine's own idf is the logarithm of."""
+        return idf(n, N, q, self.model.odds)
+
+    @abstractmethod
+    def run(self, clauses: Sequence[Clause], k: int, filter: Any) -> list[Hit]:
+        """Return the k documents with the highest Σ boost · idf · part, best first; `clauses` are known terms."""
+
+    @abstractmethod
+    def parts(self, id: str, terms: Sequence[str]) -> list[tuple[float, int | None]]:
+        """Return (part, tf) of each of `terms` in the document `id`: what the engine multiplies a weight by, and the
+        term's count in the document, None where the engine does not tell.
+
+        Raises
+        ------
+        KeyError
+            There is no such document.
+        """
+
+    @abstractmethod
+    def spectrum(self) -> Spectrum:
+        """Return the term statistics of the collection: one pass over the dictionary."""
+
+    def text(self, id: str) -> str | None:
+        """Return the text of a document, None where the index does not store it. KeyError if there is no such one."""
+        return None
+
+    def length(self, id: str) -> int | None:
+        """Return the number of tokens of a document as the engine counts them, None where it does not tell."""
+        return None
+
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
+        """Let go of files and readers."""
+
+    # what follows
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url!r}: {self.collection().documents:,} documents>"
+
+    @cached_property
+    def hapax_density(self) -> float:
+        """h = (terms with df = 1) / (tokens)."""
+        return self.spectrum().hapax_density
+
+    def query_terms(self, query: str) -> list[QueryTerm]:
+        """Return the unique terms of `query`, with their counts, and whether each was written as an identifier."""
+        if not isinstance(query, str):
+            raise TypeError(f"query must be str, got {type(query).__name__}")
+        return query_terms(query, self.analyze(query))
+
+    def scheme(self, q: Q | str = "auto", a: float | None = None) -> Scheme:
+        """Return what `q` and `a` mean for this index."""
+        q = parse_q(q)
+        density = self.hapax_density if q == "hapax" else 0.0  # a pass over the dictionary: only where it is read
+        return resolve(q, a, analyzer=self.analyzer, hapax_density=density)
+
+    def weights(self, query: str, *, q: Q | str = "auto", a: float | None = None) -> list[tuple[str, float]]:
+        """Return the weighted terms that `query` stands for, in its order; unknown terms are left out.
+
+        A weight is s · c^a · idf_q, with idf_q = ln_q of what the engine's own idf is the logarithm of, and one s for
+        the query that keeps Σ weight at Σ c · idf of the engine (`qidf.weighting.boosts`). At q = 1, a = 1 it is
+        c · idf: the engine's own BM25.
+
+        Warns
+        -----
+        AnalyzerWarning
+            Most terms of the query are unknown.
+        """
+        return [(row.term.term, row.weight) for row in self._weigh(query, self.scheme(q, a))]
+
+    def search(
+        self, query: str, k: int = 10, *, q: Q | str = "auto", a: float | None = None, filter: Any = None
+    ) -> list[Hit]:
+        """Return the k best documents for `query`; what `weights` and `search_terms` give together."""
+        return self._run(self._clauses(query, q, a), k, filter)
+
+    def search_terms(self, terms: Iterable[tuple[str, float]], k: int = 10, *, filter: Any = None) -> list[Hit]:
+        """Return the k documents with the highest Σ weight · part, best first.
+
+        Parameters
+        ----------
+        terms : iterable of (term, weight)
+            Weights are finite and at least 0; a term stands once. A term of weight 0, or one that the index does not
+            hold, finds nothing.
+        k : int, default 10
+        filter : default None
+            Which documents may be found, in the engine's own terms; its module says which.
+        """
+        return self._run(self._boosts(terms), k, filter)
+
+    def _run(self, clauses: list[Clause], k: int, filter: Any) -> list[Hit]:
+        k = check_count("k", k)
+        return self.run(clauses, k, filter) if clauses else []
+
+    def _clauses(self, query: str, q: Q | str, a: float | None) -> list[Clause]:
+        """Return what `search` runs: the known terms of a query with their boosts."""
+        rows = self._weigh(query, self.scheme(q, a))
+        return [Clause(row.term.term, row.n, row.boost) for row in rows if row.boost > 0]
+
+    def explain(self, query: str, id: str, *, q: Q | str = "auto", a: float | None = None) -> Explanation:
+        """Tell what each query term adds to the score of the document called `id`.
+
+        Raises
+        ------
+        KeyError
+            There is no such document.
+        """
+        scheme = self.scheme(q, a)
+        N, _, average = self.collection()
+        rows = self._weigh(query, scheme, unknown=True)
+        parts = self.parts(id, [row.term.term for row in rows])
+        plain = sum(count_factor(t.count, scheme.a) * self.idf_q(n, N, scheme.q(t)) for t, n, _, _ in rows if n)
+        scale = sum(row.weight for row in rows) / plain if plain else 1.0
+        explained = [
+            TermExplanation(
+                term=term.term,
+                query_count=term.count,
+                shaped=term.shaped,
+                n=n,
+                N=N,
+                q=scheme.q(term),
+                idf=self.idf_q(n, N, 1.0) if n else 0.0,
+                idf_q=self.idf_q(n, N, scheme.q(term)) if n else 0.0,
+                weight=weight,
+                tf=tf,
+                tf_part=part,
+                contribution=weight * part,
+            )
+            for (term, n, _, weight), (part, tf) in zip(rows, parts, strict=True)
+        ]
+        score = math.fsum(row.contribution for row in explained)
+        model = self.model
+        return Explanation(
+            id, score, self.length(id), average, N, model.k1, model.b, scheme.a, explained, round(scale, 12)
+        )
+
+    def find(self, text: str, wanted: dict[bytes, int]) -> list[tuple[int, int, int]]:
+        """Return (start, end, number) of each token of `text` whose term is `wanted`: {term in UTF-8: number}."""
+        return [
+            (token.start, token.end, wanted[key])
+            for token in self.analyze(text)
+            if (key := token.term.encode("utf-8", "surrogatepass")) in wanted
+        ]
+
+    def _weigh(self, query: str, scheme: Scheme, *, unknown: bool = False) -> list[_Row]:
+        """Return the query's terms with n, boost and weight; without the unknown ones unless asked for."""
+        terms = self.query_terms(query)
+        N = self.collection().documents
+        dfs = [min(n, N) for n in self.doc_freqs([term.term for term in terms])]
+        known = [(term, n) for term, n in zip(terms, dfs, strict=True) if n]
+        if len(terms) >= 3 and len(known) < len(terms) / 2:
+            warnings.warn(
+                f"{len(terms) - len(known)} of {len(terms)} terms of the query are unknown to {self.url}: was it made"
+                f" with another analyzer than {self.analyzer}?",
+                AnalyzerWarning,
+                stacklevel=4,
+            )
+        # Boosts are against the engine's idf before it was rounded, so that plain weights have the counts as boosts.
+        factors = boosts(
+            [term for term, _ in known],
+            [n for _, n in known],
+            N,
+            scheme,
+            lambda n, N: self.idf_q(n, N, self.stored_q),
+            idf_q=self.idf_q,
+        )
+        rows = {
+            term.term: _Row(term, n, boost, boost * self.idf(n, N))
+            for (term, n), boost in zip(known, factors, strict=True)
+        }
+        if not unknown:
+            return list(rows.values())
+        return [rows.get(term.term, _Row(term, n, 0.0, 0.0)) for term, n in zip(terms, dfs, strict=True)]
+
+    def _boosts(self, terms: Iterable[tuple[str, float]]) -> list[Clause]:
+        """Return weighted terms as clauses, for an engine that multiplies by its own idf: boost = weight / idf.
+
+        Left out are unknown terms, those of weight 0, and those of idf 0, which no boost can lift. In 32 bits a boost
+        is the engine's float, so that one whose division was exact but for the last bits of 64 comes out exact.
+        """
+        weighted = check_weights(terms)
+        N = self.collection().documents
+        clauses = []
+        for (term, weight), n in zip(weighted, self.doc_freqs([term for term, _ in weighted]), strict=True):
+            own = self.idf(min(n, N), N) if n and weight else 0.0
+            if own > 0:
+                boost = weight / own
+                if self.model.float_bits == 32:
+                    if not boost < _LARGEST:
+                        raise ValueError(f"weight of {term!r} is beyond the engine's 32-bit floats: {weight!r}")
+                    boost = float32(boost)
+                clauses.append(Clause(term, n, boost))
+        return clauses
+
+
+class _Row(NamedTuple):
+    term: QueryTerm
+    n: int
+    boost: float
+    weight: float
+
+
+_LARGEST = 3.4e38
+_F32 = struct.Struct("f")
+
+
+def float32(x: float) -> float:
+    """Return `x` rounded to 32 bits."""
+    value: float = _F32.unpack(_F32.pack(x))[0]
+    return value
+
+
+def missing(library: str, extra: str) -> EngineError:
+    """Return the error for a library that is not installed, with the command that installs it."""
+    return EngineError(f"{library} is not installed: pip install 'qidf[{extra}]'")
+
+
+def placed(text: str, tokens: Iterable[Any]) -> list[Token]:
+    """Return the tokens of a caller's own analysis with their places in `text`.
+
+    A `Token` is taken as it is. A str is looked for after the one before it, as written, then in lower case; where it
+    isn't found (a stem, say) it takes the place where the search stood, so that it may miss an identifier's shape.
+    """
+    from qidf.analysis import Token
+
+    out, at, lower = [], 0, text.lower()
+    lower = lower if len(lower) == len(text) else text
+    for token in tokens:
+        if isinstance(token, Token):
+            out.append(token)
+            continue
+        if not isinstance(token, str):
+            raise TypeError(f"an analysis must return str or Token, got {type(token).__name__}")
+        start = text.find(token, at)
+        if start < 0:
+            start = lower.find(token.lower(), at)
+        end = start + len(token) if start >= 0 else at
+        start = max(start, 0) if start >= 0 else at
+        out.append(Token(token, start, end))
+        at = end
+    return out
+
+
+def code_points(text: str) -> Callable[[int], int]:
+    """Return the function from offsets in UTF-16 units, as Java counts, to code points of `text`."""
+    if text.isascii() or max(text) <= "\uffff":
+        return lambda offset: offset
+    table: list[int] = []
+    for i, char in enumerate(text):
+        table += [i] * (2 if char > "\uffff" else 1)
+    table.append(len(text))
+    return table.__getitem__

@@ -1,0 +1,98 @@
+"""`qidf:DIR`: an index of qidf's own, asked as any other engine is. Its scores are those of `qidf.Index`, unscaled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection as Container
+from typing import TYPE_CHECKING
+
+from qidf.engines.base import Clause, Collection, Engine, Model
+from qidf.errors import SourceError
+from qidf.index.explain import Explanation
+from qidf.index.search import Hit, Index, scanner
+from qidf.weighting import K1, B, Q, check_bm25, check_count, check_odds
+
+if TYPE_CHECKING:
+    from qidf.analysis import Token
+    from qidf.engines import EngineURL
+    from qidf.spectrum import Spectrum
+
+OPTIONS = ("k1", "b", "odds")
+
+Filter = Callable[[str], bool] | Container[str] | None
+
+
+def open_url(url: EngineURL) -> Embedded:
+    """Open `qidf:DIR?k1=…&b=…&odds=…`."""
+    if url.field:
+        raise ValueError(f"qidf's indexes have one field: write qidf:{url.path}, got {url.url!r}")
+    k1, b = check_bm25(url.number("k1", K1), url.number("b", B))
+    return Embedded(Index.open(url.path), k1=k1, b=b, odds=url.options.get("odds", "lucene"))
+
+
+class Embedded(Engine):
+    """An `Index` as an engine. A `filter` is a set of ids, or a function from an id to whether it may be found."""
+
+    def __init__(self, index: Index, *, k1: float = K1, b: float = B, odds: str = "lucene") -> None:
+        check_odds(odds)
+        k1, b = check_bm25(k1, b)
+        self.index = index
+        self.url = f"qidf:{index.path}"
+        self.analyzer = index.analyzer
+        self.model = Model(k1, b, odds=odds)
+
+    def analyze(self, text: str) -> list[Token]:
+        return scanner(self.analyzer).tokens(text)
+
+    def collection(self) -> Collection:
+        return Collection(self.index.documents, self.index.tokens, self.index.average_length)
+
+    def doc_freqs(self, terms: Sequence[str]) -> list[int]:
+        return self.index.doc_freqs(terms)
+
+    def search(
+        self, query: str, k: int = 10, *, q: Q | str = "auto", a: float | None = None, filter: Filter = None
+    ) -> list[Hit]:
+        return self.search_terms(self.weights(query, q=q, a=a), k, filter=filter)
+
+    def search_terms(self, terms: Iterable[tuple[str, float]], k: int = 10, *, filter: Filter = None) -> list[Hit]:
+        return self._rank(list(terms), check_count("k", k), filter)
+
+    def run(self, clauses: Sequence[Clause], k: int, filter: Filter) -> list[Hit]:
+        N = self.index.documents
+        return self._rank([(term, boost * self.idf(n, N)) for term, n, boost in clauses], k, filter)
+
+    def _rank(self, weighted: list[tuple[str, float]], k: int, filter: Filter) -> list[Hit]:
+        most = self.index.documents
+        allows = filter if callable(filter) or filter is None else filter.__contains__
+        depth = k
+        while True:  # deeper until enough of the ranking passes the filter
+            hits = self.index.search_terms(weighted, depth, k1=self.model.k1, b=self.model.b)
+            kept = hits if allows is None else [hit for hit in hits if allows(hit.id)]
+            if allows is None or len(kept) >= k or len(hits) < depth or depth >= most:
+                return [hit._replace(rank=rank) for rank, hit in enumerate(kept[:k], 1)]
+            depth = min(4 * depth, most)
+
+    def weights(self, query: str, *, q: Q | str = "auto", a: float | None = None) -> list[tuple[str, float]]:
+        return self.index.weights(query, q=q, a=a, odds=self.model.odds)
+
+    def explain(self, query: str, id: str, *, q: Q | str = "auto", a: float | None = None) -> Explanation:
+        model = self.model
+        return self.index.explain(query, id, q=q, a=a, k1=model.k1, b=model.b, odds=model.odds)
+
+    def parts(self, id: str, terms: Sequence[str]) -> list[tuple[float, int | None]]:
+        length, average = self.index.length(id), self.index.average_length or 1.0
+        norm = self.model.k1 * ((1 - self.model.b) + self.model.b * (length / average))
+        return [(tf / (tf + norm) if tf else 0.0, tf) for tf in self.index.term_freqs(id, terms)]
+
+    def spectrum(self) -> Spectrum:
+        return self.index.spectrum()
+
+    def text(self, id: str) -> str | None:
+        try:
+            return self.index.text(id)
+        except SourceError:
+            return None
+
+    def length(self, id: str) -> int | None:
+        return self.index.length(id)
