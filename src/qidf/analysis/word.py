@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Collection
 
 from . import Token, unicode
 
@@ -24,13 +25,13 @@ _RUN = re.compile("[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last 
 _GROWS = re.compile("\u0130")  # the one character that str.lower makes longer: i and a combining dot, no word character
 
 
-def analyze(text: str) -> list[Token]:
-    """Return the tokens of `text` as `bm25s.tokenize(text)` gives them."""
+def analyze(text: str, stop_words: Collection[str] = STOP_WORDS) -> list[Token]:
+    """Return the tokens of `text` as `bm25s.tokenize(text)` gives them, without those of `stop_words`."""
     # Where the dots stand in the lower-cased text; a token's place in `text` is that many further to the left.
     dots = [i + grown.start() + 1 for i, grown in enumerate(_GROWS.finditer(text))]
     tokens = []
     for run in _RUN.finditer(text.lower()):
-        if run.group() not in STOP_WORDS:
+        if run.group() not in stop_words:
             shift = bisect_right(dots, run.start())
             tokens.append(Token(run.group(), run.start() - shift, run.end() - shift))
     return tokens

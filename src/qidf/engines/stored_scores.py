@@ -1,0 +1,309 @@
+"""The arithmetic of a stored score matrix: what bm25s keeps instead of term counts, and what can be read back from it.
+
+bm25s stores one score for each (term, document), idf(t) · part(t, d), by term: compressed sparse columns. For BM25L and
+BM25+ it stores idf · (part − part₀), with part₀ the part of a document of average length without the term, and keeps
+idf · part₀ apart (the non-occurrence array). So a matrix changes its idf by one factor a term, and the term counts can
+be worked out again, since in most documents some term stands once. Knows arrays; knows no files and no library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qidf.engines.base import Model
+from qidf.errors import EngineError, IndexCorruptError
+from qidf.spectrum import Spectrum, bands
+from qidf.weighting import ODDS, idf, parse_q, q_hapax
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CHUNK = 1 << 20
+"""Stored scores worked on at once."""
+
+_METHODS = {"lucene": "bm25", "robertson": "bm25", "atire": "bm25", "bm25l": "bm25l", "bm25+": "bm25+"}
+_SAMPLE = 64  # documents looked at by `check`
+
+
+@dataclass(frozen=True)
+class StoredScores:
+    """A matrix of BM25 scores in compressed sparse columns, one column a term.
+
+    Attributes
+    ----------
+    data : array of float, shape (postings,)
+        The scores, column by column.
+    indices : array of int, shape (postings,)
+        Their documents.
+    indptr : array of int, shape (terms + 1,)
+        Where each column begins; the last is the number of postings.
+    documents : int
+        N.
+    model : Model
+        The constants they were computed with; `model.odds` is what the idf takes the logarithm of.
+    q : float
+        The q of the stored idf_q; 1 as bm25s stores it.
+    """
+
+    data: NDArray[Any]
+    indices: NDArray[Any]
+    indptr: NDArray[Any]
+    documents: int
+    model: Model
+    q: float = 1.0
+
+    def __post_init__(self) -> None:
+        data, indices, indptr = self.data, self.indices, self.indptr
+        if not (data.ndim == indices.ndim == indptr.ndim == 1):
+            raise IndexCorruptError("the arrays of the scores must have one dimension")
+        if data.dtype.kind != "f" or indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+            raise IndexCorruptError(
+                "scores must be floats, document numbers and offsets integers,"
+                f" got {data.dtype}, {indices.dtype}, {indptr.dtype}"
+            )
+        if len(data) != len(indices):
+            raise IndexCorruptError(f"{len(data):,} scores, but {len(indices):,} document numbers")
+        if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(data) or bool((indptr[1:] < indptr[:-1]).any()):
+            raise IndexCorruptError(f"the offsets of the terms do not run from 0 to {len(data):,}")
+        if self.documents < 1 or (len(self.dfs) and int(self.dfs.max()) > self.documents):
+            raise IndexCorruptError(f"a term stands in more documents than there are ({self.documents:,})")
+
+    @property
+    def terms(self) -> int:
+        """The number of columns."""
+        return len(self.indptr) - 1
+
+    @cached_property
+    def dfs(self) -> NDArray[np.int64]:
+        """The document frequency of each term."""
+        offsets = self.indptr.astype(np.int64, copy=False)
+        return offsets[1:] - offsets[:-1]
+
+    def idfs(self, q: float) -> NDArray[np.float64]:
+        """Return idf_q of each term; 0 for a term of no document."""
+        values, where = np.unique(self.dfs, return_inverse=True)
+        table = [idf(n, self.documents, q, self.model.odds) if n else 0.0 for n in values.tolist()]
+        return np.array(table, dtype=np.float64)[where]
+
+    def factors(self, q: float) -> NDArray[np.float64]:
+        """Return idf_q / the stored idf of each term; 1 where that is 0, since a score of 0 stays 0.
+
+        Raises
+        ------
+        ValueError
+            A score would leave the range of the stored floats.
+        """
+        old, new = self.idfs(self.q), self.idfs(q)
+        largest = float(np.max(new, initial=0.0)) * (self.model.k1 + 1) * max(1.0, self.model.delta)
+        if not largest < float(np.finfo(self.data.dtype).max):
+            raise ValueError(f"q = {q!r} gives weights beyond what {self.data.dtype} scores can hold")
+        return np.divide(new, old, out=np.ones_like(new), where=old > 0)
+
+    def nonoccurrence(self, q: float) -> NDArray[Any] | None:
+        """Return idf_q · part₀ of each term for BM25L and BM25+, in the type of the scores; None for the others."""
+        if self.model.variant == "bm25":
+            return None
+        return (self.idfs(q) * part0(self.model)).astype(self.data.dtype)
+
+    def rescaled(self, factors: NDArray[np.float64]) -> Iterator[NDArray[Any]]:
+        """Yield the scores times their terms' factors, in pieces of at most `CHUNK`."""
+        for start, stop, _, expanded in self._chunks(factors):
+            yield (self.data[start:stop] * expanded).astype(self.data.dtype, copy=False)
+
+    def column(self, term: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the documents and the scores of a term."""
+        start, stop = int(self.indptr[term]), int(self.indptr[term + 1])
+        return self.indices[start:stop], self.data[start:stop]
+
+    def sum(self, boosts: Iterable[tuple[int, float]]) -> NDArray[np.float64]:
+        """Return each document's Σ boost · score over the given (term, boost).
+
+        Raises
+        ------
+        IndexCorruptError
+            A posting names a document that is not there.
+        """
+        columns = [(*self.column(term), boost) for term, boost in boosts]
+        if not columns:
+            return np.zeros(self.documents)
+        documents = np.concatenate([column[0] for column in columns])
+        factors = np.repeat([column[2] for column in columns], [len(column[0]) for column in columns])
+        weighted = np.concatenate([column[1] for column in columns]) * factors
+        try:
+            scores: NDArray[np.float64] = np.bincount(documents, weighted, self.documents).astype(
+                np.float64, copy=False
+            )
+        except ValueError:  # a negative number
+            scores = np.empty(0)
+        if len(scores) != self.documents:
+            raise IndexCorruptError(f"a posting names a document that is not there (of {self.documents:,})")
+        return scores
+
+    # what the scores say about the counts behind them
+
+    def check(self) -> None:
+        """Raise ValueError unless the scores look like `model`'s at `q`: within a document, the parts of its terms must
+        come from whole counts. A sample of documents is looked at; one gather over the document numbers.
+        """
+        if self.data.dtype.itemsize < 4 or not len(self.data) or self.model.k1 == 0:
+            return  # too coarse to tell, or nothing in it that depends on counts
+        stride = max(1, self.documents // _SAMPLE)
+        wanted = np.zeros(self.documents, dtype=bool)
+        wanted[::stride] = True
+        idfs, pieces = self.idfs(self.q), []
+        for start, stop, first, counts in self._columns():
+            inside = np.flatnonzero(wanted[self.indices[start:stop]])
+            term = first + np.searchsorted(np.cumsum(counts), inside, side="right")
+            pieces.append((self.indices[start:stop][inside], self.data[start:stop][inside], term))
+        documents, scores, terms = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        with np.errstate(all="ignore"):
+            ratios = count_ratios(scores.astype(np.float64) / idfs[terms], self.model)
+        usable = (idfs[terms] > 0) & ~(ratios > 20)  # beyond, a part is too near to its limit
+        bad = good = 0
+        for document in np.unique(documents[usable]).tolist():
+            mine = usable & (documents == document)
+            if len(np.unique(self.dfs[terms[mine]])) < 2:
+                continue
+            share = ratios[mine]
+            least = float(share.min())
+            counts = share / least if least > 0 else share * np.nan
+            if np.all(np.abs(2 * counts - np.rint(2 * counts)) < 0.02 * counts):  # halves: a document with no single
+                good += 1
+            else:
+                bad += 1
+        if bad > good:
+            raise ValueError(
+                f"these are not the scores of bm25s' {self.model.odds!r} idf at q = {self.q:g}: in {bad} of"
+                f" {bad + good} documents they do not come from whole term counts (scaled before, or your own method?)"
+            )
+
+    def spectrum(self) -> Spectrum:
+        """Return the term statistics, tokens worked out from the scores: two passes.
+
+        Raises
+        ------
+        ValueError
+            The scores are not `model`'s at `q`, see `check`.
+        EngineError
+            The scores do not tell: a term's idf is 0 (`robertson`, in more than half of the documents), k1 is 0, or
+            they are too coarse (float16).
+        """
+        self.check()
+        lengths, unit = self._lengths
+        dfs = self.dfs
+        values, counts = np.unique(dfs[dfs > 0], return_counts=True)
+        hapaxes = np.flatnonzero(dfs == 1)
+        where = self.indptr[:-1][hapaxes]
+        ratios = count_ratios(self.data[where].astype(np.float64) / self.idfs(self.q)[hapaxes], self.model)
+        once = int((np.rint(ratios / unit[self.indices[where]]) == 1).sum())
+        histogram = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        return Spectrum(
+            self.documents, int(lengths.sum()), int(counts.sum()), histogram.get(1, 0), once, bands(histogram)
+        )
+
+    @cached_property
+    def _lengths(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return each document's length, and its tf / K at tf = 1, with K = k1·((1 − b) + b·dl/avgdl)."""
+        N, model, idfs = self.documents, self.model, self.idfs(self.q)
+        if model.k1 == 0 or self.data.dtype.itemsize < 4:
+            why = "with k1 = 0 no score depends on it" if model.k1 == 0 else f"{self.data.dtype} scores are too coarse"
+            raise EngineError(f"the number of tokens can't be worked out: {why} (give q as a number)")
+        if bool((idfs[self.dfs > 0] <= 0).any()):
+            raise EngineError(
+                f"the number of tokens can't be worked out: with the idf {model.odds!r} terms in many documents score 0"
+                " (give q as a number)"
+            )
+        least, total = np.full(N, np.inf), np.zeros(N)
+        for start, stop, _, expanded in self._chunks(np.divide(1.0, idfs, out=np.ones_like(idfs), where=idfs > 0)):
+            ratios = count_ratios(self.data[start:stop] * expanded, model)
+            np.minimum.at(least, self.indices[start:stop], ratios)
+            np.add.at(total, self.indices[start:stop], ratios)
+        filled = np.isfinite(least) & (least > 0)
+        least[~filled] = 1.0
+        # A document's rarest term is taken to stand once. K grows in a straight line with the length, so where no term
+        # stands once (all counts have a common factor c) the document is off that line, and c is what brings it back.
+        lengths = np.where(filled, total / least, 0.0)
+        if 0 < model.b < 1 and model.k1 > 0 and bool(filled.any()):
+            start_of_line = model.k1 * (1 - model.b)
+            slope = float(np.median((1 / least[filled] - start_of_line) / lengths[filled]))
+            gap = 1 / least - slope * lengths
+            factor = np.where(filled & (gap > 0), np.rint(start_of_line / np.where(gap > 0, gap, 1.0)), 1.0)
+            factor = np.maximum(factor, 1.0)
+            lengths, least = lengths * factor, least / factor
+            average = float(lengths.sum()) / N
+            if not abs(slope * average / (model.k1 * model.b) - 1) < 0.01:
+                raise EngineError(
+                    "the number of tokens can't be worked out from the stored scores: they do not agree with k1, b and"
+                    f" the idf {model.odds!r} at q = {self.q:g} (give q as a number)"
+                )
+        return np.rint(lengths).astype(np.int64), least
+
+    def _columns(self) -> Iterator[tuple[int, int, int, NDArray[np.int64]]]:
+        """Yield (start, stop, first term, how many scores of each term from it) of each piece of the scores."""
+        postings = len(self.data)
+        for start in range(0, postings, CHUNK):
+            stop = min(start + CHUNK, postings)
+            first = int(np.searchsorted(self.indptr, start, side="right")) - 1
+            last = int(np.searchsorted(self.indptr, stop, side="left"))
+            edges = np.clip(self.indptr[first : last + 1].astype(np.int64, copy=False), start, stop)
+            yield start, stop, first, np.diff(edges)
+
+    def _chunks(self, values: NDArray[np.float64]) -> Iterator[tuple[int, int, int, NDArray[Any]]]:
+        """Yield (start, stop, first term, the term's value for each score) of each piece."""
+        for start, stop, first, counts in self._columns():
+            yield start, stop, first, np.repeat(values[first : first + len(counts)], counts)
+
+
+def model_of(method: str, idf_method: str, k1: float, b: float, delta: float, dtype: Any) -> Model:
+    """Return the constants of bm25s' `method` and `idf_method`. EngineError if there is no such method."""
+    for name, value in (("method", method), ("idf_method", idf_method)):
+        if value not in _METHODS:
+            raise EngineError(f"bm25s' {name} must be one of {', '.join(_METHODS)}, got {value!r}")
+    assert set(_METHODS) <= set(ODDS)
+    return Model(
+        k1=float(k1),
+        b=float(b),
+        delta=float(delta) if _METHODS[method] != "bm25" else 0.0,
+        odds=idf_method,
+        variant=_METHODS[method],
+        k1_plus_1=method not in ("lucene", "robertson"),
+        float_bits=8 * np.dtype(dtype).itemsize,
+    )
+
+
+def part0(model: Model) -> float:
+    """Return what BM25L or BM25+ gives a document of average length without the term; 0 for the others."""
+    if model.variant == "bm25+":
+        return model.delta
+    if model.variant == "bm25l":
+        return (model.k1 + 1) * model.delta / (model.k1 + model.delta)
+    return 0.0
+
+
+def count_ratios(parts: NDArray[np.float64], model: Model) -> NDArray[np.float64]:
+    """Return tf / K for stored parts (without part₀), K = k1·((1 − b) + b·dl/avgdl): bm25s' formulas backwards."""
+    share = (parts + part0(model)) / (model.k1 + 1) if model.variant == "bm25l" else parts
+    if model.variant != "bm25l" and model.k1_plus_1:
+        share = share / (model.k1 + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios: NDArray[np.float64] = share / (1 - share)
+    return ratios - model.delta / model.k1 if model.variant == "bm25l" else ratios
+
+
+def number(q: float | str, scores: StoredScores) -> float:
+    """Return the q that a whole matrix can get: a number, or `"hapax"` worked out. ValueError for `"auto"`."""
+    parsed = parse_q(q)
+    if parsed == "auto":
+        raise ValueError(
+            "q = 'auto' goes by how each query is written, so it can't be stored: give a number or 'hapax', or search"
+            " with --engine (Python: qidf.connect), which weighs at query time"
+        )
+    return q_hapax(scores.spectrum().hapax_density) if parsed == "hapax" else float(parsed)
+
+
+__all__ = ["CHUNK", "StoredScores", "count_ratios", "model_of", "number", "part0"]
