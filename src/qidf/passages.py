@@ -13,13 +13,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from qidf.errors import SourceError
 
 if TYPE_CHECKING:
+    from qidf.engines import Engine
     from qidf.index import Hit, Index
-    from qidf.kernels import Scanner
 
 LINES = 5
 """Lines of a passage."""
@@ -38,6 +38,13 @@ _DEFINES = re.compile(
     r"|protocol|record|object|macro|macro_rules!|proc|defn|defun|const|let|var|val|static)|#[ \t]*define)[ \t]+\(?\Z"
 )
 _LOOKBACK = 24  # characters before a match that may hold such a word
+
+
+class Finder(Protocol):
+    """What finds terms in a text: a `Scanner`, an engine."""
+
+    def find(self, text: str, wanted: dict[bytes, int]) -> Sequence[tuple[int, int, int]]:
+        """Return (start, end, number) of each token whose term is `wanted`: {term in UTF-8: number}."""
 
 
 class Passage(NamedTuple):
@@ -69,7 +76,7 @@ class Passage(NamedTuple):
 def best_passage(
     text: str,
     terms: Iterable[tuple[str, float]],
-    scanner: Scanner,
+    scanner: Finder,
     *,
     lines: int = LINES,
     width: int = WIDTH,
@@ -83,7 +90,7 @@ def best_passage(
         Any text. Without a match its first lines are returned.
     terms : iterable of (term, weight)
         As `Index.weights` gives them.
-    scanner : Scanner
+    scanner : Scanner or Engine
         Of the analyzer that gave the terms.
     lines, width : int, default 5 and 240
         The most lines of a passage, and code points of a line.
@@ -119,15 +126,20 @@ def best_passage(
 
 
 def passage_of(
-    index: Index, hit: Hit, terms: Sequence[tuple[str, float]], *, lines: int = LINES, width: int = WIDTH
+    index: Index | Engine, hit: Hit, terms: Sequence[tuple[str, float]], *, lines: int = LINES, width: int = WIDTH
 ) -> Passage:
     """Find the best passage of a hit, in its file as it is now or in the text that the index stores.
 
     `terms` are the query's, as `index.weights` gives them; the other arguments are those of `best_passage`.
     Whatever became of the file, it is no exception.
     """
-    from qidf.index.search import scanner
+    from qidf.index.search import Index, scanner
 
+    if not isinstance(index, Index):
+        stored = index.text(hit.id)
+        if stored is None:
+            return Passage(0, 0, "", [], False, "text not stored")
+        return best_passage(stored, terms, index, lines=lines, width=width, first_line=hit.line)
     try:
         text = index.text(hit.id)
     except SourceError as error:

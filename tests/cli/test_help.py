@@ -17,7 +17,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def test_every_option_is_in_the_help_and_in_an_example(name: str) -> None:
     command = group.get_command(click.Context(group), name)
     assert command is not None
-    help = command.get_help(click.Context(command, info_name=f"qidf {name}"))
+    context = click.Context(command, info_name=f"qidf {name}", help_option_names=["-h", "--help"])
+    help = command.get_help(context)
     options, _, examples = help.partition("Examples:")
     assert examples.count(f"qidf {name}") >= 2
     for parameter in command.params:

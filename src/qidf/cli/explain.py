@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,13 +11,15 @@ from qidf.cli import options
 from qidf.cli.output import Style, cells, clean, count, say, say_json, table
 
 if TYPE_CHECKING:
-    from qidf.index import Explanation
+    from qidf.engines import Engine
+    from qidf.index import Explanation, Index
 
 
 COLUMNS = """\
 c        count in the query           n        documents that hold the term
 idf      at q = 1                     idf_q    at the term's q
 weight   c^a · idf_q                  tf       count in the document
+s        with --engine, in all weights: Σ weight stays what the engine has
 tf part  tf / (tf + k1·((1 − b) + b·dl/avgdl))
 adds     weight · tf part; the sum is the score
 """
@@ -27,6 +29,7 @@ qidf explain getUserById users.py src --json
 qidf explain getUserById users.py --index /tmp/idx
 qidf explain getUserById users.py --no-refresh --q 1 --a 1
 qidf explain getUser users.py --q hapax --odds robertson --k1 0.9 --b 0.4
+qidf explain getUserById 17 --engine bm25s:saved
 """
 
 
@@ -46,6 +49,7 @@ def command(
     path: str | None,
     index: str | None,
     no_refresh: bool,
+    engine: str | None,
     q: str,
     a: float | None,
     k1: float,
@@ -54,31 +58,42 @@ def command(
     as_json: bool,
 ) -> None:
     """Show what each term of QUERY adds to the score of the document ID (a path below PATH, as search prints it)."""
-    from qidf.cli.places import open_index
+    from qidf.cli.places import open_place
     from qidf.errors import QidfError
 
-    arguments = options.check(q, a, k1, b, odds)
-    opened = open_index(path, index, no_refresh=no_refresh)
+    arguments: dict[str, Any] = {**options.check(q, a, k1, b, odds)}
+    if engine is not None:
+        arguments = options.for_engine(arguments)
+    opened = open_place(path, index, engine, no_refresh=no_refresh)
     try:
         explanation = opened.explain(query, id, **arguments)
     except KeyError:
-        below = f"; IDs are paths below {opened.root}" if opened.root else ""
-        raise QidfError(f"no document {id!r} in the index at {opened.path}{below}") from None
+        raise QidfError(f"no document {id!r} in {_where(opened)}") from None
     if as_json:
         say_json({**explanation._asdict(), "terms": [term._asdict() for term in explanation.terms]})
         return
-    for line in _render(explanation, opened.documents, Style(sys.stdout)):
+    for line in _render(explanation, Style(sys.stdout)):
         say(line)
 
 
-def _render(explanation: Explanation, documents: int, style: Style) -> list[str]:
+def _where(opened: Index | Engine) -> str:
+    from qidf.index.search import Index
+
+    if not isinstance(opened, Index):
+        return f"{opened.url}; IDs are as search --engine prints them"
+    return f"the index at {opened.path}" + (f"; IDs are paths below {opened.root}" if opened.root else "")
+
+
+def _render(explanation: Explanation, style: Style) -> list[str]:
     e = explanation
+    length = "not told" if e.length is None else count(e.length, "token")
+    average = "not told" if e.average_length is None else f"{e.average_length:,.1f}"
     out = [
         f"{style('path', clean(e.id))}  score {style('bold', f'{e.score:.4f}')}",
         style(
             "dim",
-            f"N {documents:,}; dl {count(e.length, 'token')}, avgdl {e.average_length:,.1f};"
-            f" k1 {e.k1:g}, b {e.b:g}, a {e.a:g}",
+            f"N {e.documents:,}; dl {length}, avgdl {average}; k1 {e.k1:g}, b {e.b:g}, a {e.a:g}"
+            + (f", s {e.scale:.4g}" if e.scale != 1 else ""),
         ),
         "",
     ]
@@ -86,7 +101,14 @@ def _render(explanation: Explanation, documents: int, style: Style) -> list[str]
         return [*out, "the query holds no word"]
     rows = [["shape", "c", "n", "q", "idf", "idf_q", "weight", "tf", "tf part", "adds"]]
     for t in e.terms:
-        numbers = [f"{t.q:g}", _short(t.idf), _short(t.idf_q), _short(t.weight), f"{t.tf:,}", f"{t.tf_part:.4f}"]
+        numbers = [
+            f"{t.q:g}",
+            _short(t.idf),
+            _short(t.idf_q),
+            _short(t.weight),
+            "" if t.tf is None else f"{t.tf:,}",
+            f"{t.tf_part:.4f}",
+        ]
         if not t.n:
             numbers = [""] * len(numbers)
         shape = "ident" if t.shaped else "word"

@@ -29,8 +29,15 @@ def epilog(*sections: str) -> str:
 
 
 def place(function: F) -> F:
-    """Add PATH, --index and --no-refresh: which index is asked, see `places.open_index`."""
+    """Add PATH, --index, --no-refresh and --engine: which index is asked, see `places.open_place`."""
     for decorate in (
+        click.option(
+            "--engine",
+            "engine",
+            metavar="URL",
+            help="Ask an index that another library made, in place of PATH: bm25s:DIR, tantivy:DIR#field,"
+            " lucene:DIR#field; qidf:DIR is one of qidf's own.",
+        ),
         click.option("--no-refresh", is_flag=True, help="Use the index as it stands; don't look for changed files."),
         click.option(
             "--index",
@@ -72,6 +79,17 @@ def weighting(function: F) -> F:
     ):
         function = decorate(function)
     return function
+
+
+def for_engine(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return what an engine takes of the weighting's arguments; UsageError where its own k1, b or odds were given."""
+    from click.core import ParameterSource
+
+    context = click.get_current_context()
+    for name in ("k1", "b", "odds"):
+        if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is the engine's own with --engine (some take it in their URL)", context)
+    return {"q": arguments["q"], "a": arguments["a"]}
 
 
 def json_output(function: F) -> F:

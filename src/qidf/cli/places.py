@@ -10,10 +10,25 @@ from typing import TYPE_CHECKING
 from qidf.cli.output import count, note
 
 if TYPE_CHECKING:
+    from qidf.engines import Engine
     from qidf.index import Index
     from qidf.index.refresh import Refresh
 
 Report = Callable[[int], None]
+
+
+def open_place(path: str | None, index: str | None, engine: str | None, *, no_refresh: bool = False) -> Index | Engine:
+    """Open the engine of a URL, or without one the index that PATH and --index name, as `open_index` does."""
+    if engine is None:
+        return open_index(path, index, no_refresh=no_refresh)
+    given = [name for name, value in (("PATH", path), ("--index", index), ("--no-refresh", no_refresh)) if value]
+    if given:
+        from click import UsageError
+
+        raise UsageError(f"--engine names an index of its own: leave {' and '.join(given)} out")
+    from qidf.engines import connect
+
+    return connect(engine)
 
 
 def open_index(path: str | None, index: str | None, *, no_refresh: bool = False) -> Index:

@@ -12,6 +12,7 @@ from qidf.cli import options
 from qidf.cli.output import Style, clean, fold, say, say_json, table
 
 if TYPE_CHECKING:
+    from qidf.engines import Engine
     from qidf.index import Index
     from qidf.spectrum import Band, Spectrum
 
@@ -23,6 +24,7 @@ qidf profile
 qidf profile src --json
 qidf profile src --index /tmp/idx
 qidf profile --index /tmp/idx --no-refresh
+qidf profile --engine tantivy:/srv/index#body
 """
 
 
@@ -31,15 +33,15 @@ qidf profile --index /tmp/idx --no-refresh
 )
 @options.place
 @options.json_output
-def command(path: str | None, index: str | None, no_refresh: bool, as_json: bool) -> None:
+def command(path: str | None, index: str | None, no_refresh: bool, engine: str | None, as_json: bool) -> None:
     """Show the term statistics of PATH (default: the current directory), and the q that its hapaxes predict.
 
     A hapax here is a term that stands in one document (df = 1), as in the published predictor q = 1 − 7.28·h, with h
     the hapaxes per token, clamped to 0.05 … 1.
     """
-    from qidf.cli.places import open_index
+    from qidf.cli.places import open_place
 
-    opened = open_index(path, index, no_refresh=no_refresh)
+    opened = open_place(path, index, engine, no_refresh=no_refresh)
     spectrum = opened.spectrum()
     if as_json:
         say_json(
@@ -59,7 +61,9 @@ def command(path: str | None, index: str | None, no_refresh: bool, as_json: bool
         say(line)
 
 
-def _render(index: Index, spectrum: Spectrum, style: Style) -> list[str]:
+def _render(index: Index | Engine, spectrum: Spectrum, style: Style) -> list[str]:
+    from qidf.index.search import Index
+
     width = min(style.columns or 100, 100)
     share = 100 * spectrum.hapax_terms / max(spectrum.terms, 1)
     facts = [
@@ -70,7 +74,8 @@ def _render(index: Index, spectrum: Spectrum, style: Style) -> list[str]:
         ["hapax density", f"{spectrum.hapax_density:.5f}", "hapaxes per token"],
         ["q, predicted", f"{spectrum.q_hapax:.3f}", "by 1 - 7.28 x density, within 0.05 and 1"],
     ]
-    head = f"{style('path', clean(index.root or index.path))}  {style('dim', f'analyzer {index.analyzer}')}"
+    name = index.root or index.path if isinstance(index, Index) else index.url
+    head = f"{style('path', clean(name))}  {style('dim', f'analyzer {index.analyzer}')}"
     out = [head, "", *table(facts, {1}), ""]
     out += [style("dim", "How many terms stand in how many documents (bars grow with the logarithm)"), ""]
     out += _bars(spectrum.bands, width, style)
@@ -93,7 +98,7 @@ def _bars(bands: list[Band], width: int, style: Style) -> list[str]:
     return out
 
 
-def _meaning(index: Index, spectrum: Spectrum) -> str:
+def _meaning(index: Index | Engine, spectrum: Spectrum) -> str:
     from qidf.weighting import AUTO
 
     auto = AUTO.get(index.analyzer, AUTO["standard"])

@@ -11,6 +11,7 @@ from qidf.cli import options
 from qidf.cli.output import Style, cells, clean, note, say, say_json
 
 if TYPE_CHECKING:
+    from qidf.engines import Engine
     from qidf.index import Explanation, Hit, Index
     from qidf.passages import Passage
 
@@ -28,6 +29,9 @@ qidf search "retry with backoff" src --index /tmp/idx  kept up to date there
 qidf search "retry with backoff" --q 1                 plain BM25
 qidf search "retry with backoff" --q 0.6 --a 0.5       steep, counts damped
 qidf search "retry with backoff" --q hapax --odds robertson --k1 0.9 --b 0.4
+qidf search "retry with backoff" --engine bm25s:saved  saved by bm25s
+qidf search "retry with backoff" --engine tantivy:dir#body
+qidf search "retry with backoff" --engine lucene:dir#contents
 """
 
 
@@ -43,6 +47,7 @@ def command(
     path: str | None,
     index: str | None,
     no_refresh: bool,
+    engine: str | None,
     k: int,
     q: str,
     a: float | None,
@@ -56,14 +61,20 @@ def command(
 
     The index of PATH is built the first time and brought up to date before each search.
     """
-    from qidf.cli.places import open_index
+    import warnings
+
+    from qidf.cli.places import open_place
+    from qidf.errors import AnalyzerWarning
     from qidf.passages import passage_of
 
-    arguments = options.check(q, a, k1, b, odds, k)
-    opened = open_index(path, index, no_refresh=no_refresh)
+    warnings.simplefilter("ignore", AnalyzerWarning)  # said in our own way below
+    arguments: dict[str, Any] = {**options.check(q, a, k1, b, odds, k)}
+    if engine is not None:
+        arguments = options.for_engine(arguments)
+    opened = open_place(path, index, engine, no_refresh=no_refresh)
     hits = opened.search(query, k, **arguments)
     _tell_unknown(opened, query, bool(hits))
-    terms = opened.weights(query, q=arguments["q"], a=a, odds=odds)
+    terms = opened.weights(query, **{name: arguments[name] for name in ("q", "a", "odds") if name in arguments})
     explanations = [opened.explain(query, hit.id, **arguments) if explain else None for hit in hits]
     if as_json:
         passages = [passage_of(opened, hit, terms) for hit in hits]
@@ -159,14 +170,14 @@ def _contributions(explanation: Explanation, style: Style) -> list[str]:
 
     times = "×" if style.can("×") else "x"
     parts = [
-        f"{clean(t.term)}\u00a0+{t.contribution:.4f}" + (f"\u00a0({times}{t.tf})" if t.tf > 1 else "")
+        f"{clean(t.term)}\u00a0+{t.contribution:.4f}" + (f"\u00a0({times}{t.tf})" if (t.tf or 0) > 1 else "")
         for t in sorted(explanation.terms, key=lambda t: -t.contribution)
-        if t.tf
+        if t.contribution
     ]
     return [style("dim", line.replace("\u00a0", " ")) for line in fold("  ".join(parts), (style.columns or 120) - 4)]
 
 
-def _tell_unknown(index: Index, query: str, found: bool) -> None:
+def _tell_unknown(index: Index | Engine, query: str, found: bool) -> None:
     words = [term.term for term in index.query_terms(query)]
     if not words:
         note("the query holds no word")
@@ -178,6 +189,8 @@ def _tell_unknown(index: Index, query: str, found: bool) -> None:
     if unknown:
         what = "no word of the query is" if len(unknown) == len(words) else "not"
         note(f"{what} in the index: {_list(unknown)}")
+    if hasattr(index, "url") and len(words) >= 3 and 2 * len(unknown) > len(words):
+        note(f"most words are unknown: was the index made with another analyzer than {index.analyzer}?")
 
 
 def _tell_stale(hits: list[Hit], passages: list[Passage]) -> None:

@@ -1,0 +1,79 @@
+"""`qidf apply`: change the idf inside an index that keeps finished scores."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from qidf.cli import options
+from qidf.cli.output import Style, clean, count, say, say_json
+
+if TYPE_CHECKING:
+    from qidf.engines.rescale import Applied
+
+EXAMPLES = """\
+qidf apply bm25s saved --q 0.05
+qidf apply bm25s saved --q hapax --out saved-qidf
+qidf apply bm25s saved --q 0.5 --no-backup --json
+qidf apply bm25s saved --q 1                         back to bm25s' own
+"""
+
+
+@click.command(
+    "apply", short_help="Change the idf in a folder that bm25s saved.", epilog=options.epilog("Examples", EXAMPLES)
+)
+@click.argument("kind", metavar="bm25s", type=click.Choice(["bm25s"]))
+@click.argument("folder", metavar="DIR", type=click.Path(readable=False))
+@click.option("--q", metavar="hapax|NUMBER", required=True, help="The q of the new scores; 1 puts bm25s' own back.")
+@click.option("--out", metavar="DIR", type=click.Path(readable=False), help="Write a copy there and leave DIR alone.")
+@click.option("--no-backup", is_flag=True, help="Keep no original: half the disk, but going back costs a last bit.")
+@options.json_output
+def command(kind: str, folder: str, q: str, out: str | None, no_backup: bool, as_json: bool) -> None:
+    """Multiply every score in DIR by idf_q / idf of its term, in one pass; bm25s loads the folder as before.
+
+    The folder is whole at every moment: the new scores are written aside and renamed into place. bm25s' own are kept
+    beside them, so that --q 1 brings them back bit for bit.
+    """
+    from qidf.engines import rescale
+
+    with _progress() as progress:
+        done = rescale.apply(folder, q, out=out, backup=not no_backup, progress=progress)
+    if as_json:
+        say_json(done._asdict())
+        return
+    style = Style(sys.stdout)
+    say(f"{style('path', clean(done.folder))}  {_what(done)}")
+    if done.original and out is None:
+        say(
+            style(
+                "dim", f"the original is kept in {clean(done.original)}; back: qidf apply bm25s {clean(folder)} --q 1"
+            )
+        )
+
+
+def _what(done: Applied) -> str:
+    if done.q == done.was and not done.scores:
+        return f"is at q = {done.q:g} already, nothing to do"
+    if not done.scores:
+        return f"q {done.was:g} → {done.q:g}: bm25s' own scores are back"
+    last_bit = "" if done.exact else ", from scores scaled before: equal to bm25s' own but for a last bit"
+    return f"q {done.was:g} → {done.q:g}: {count(done.scores, 'score')} rewritten{last_bit}"
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Yield what shows a bar on standard error if that is a terminal, None if not."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = TextColumn("scores"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("scores", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
