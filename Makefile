@@ -20,6 +20,7 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/engines.py --scores 100000000
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
