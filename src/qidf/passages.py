@@ -145,6 +145,8 @@ def passage_of(
     except SourceError as error:
         if not os.path.isdir(index.root):
             missing = "text not stored; index with --store" if index.root else "text not stored"
+        elif not index.reads_files:
+            missing = "index not built by you; give its PATH"
         elif not os.path.lexists(os.path.join(index.root, hit.path)):
             missing = "gone since indexed"
         else:

@@ -466,7 +466,9 @@ def test_an_index_may_be_read_only(copy: Path, expected: list[Any]) -> None:
 
 
 def test_a_manifest_keeps_what_it_was_given(tmp_path: Path) -> None:
-    manifest = store.Manifest("code", tables("code"), 1, 9, 3, 2, ["a.qidf"], 5, "/r\ud800", "b.sources", True, "0")
+    manifest = store.Manifest(
+        "code", tables("code"), 1, 9, 3, 2, ["a.qidf"], 5, "/r\ud800", "m", "b.sources", True, "0"
+    )
     with store.writing(str(tmp_path / "x")) as writer:
         writer.commit(manifest)
     assert store.read_manifest(str(tmp_path / "x")) == manifest

@@ -42,7 +42,7 @@ def open_index(path: str | None, index: str | None, *, no_refresh: bool = False)
     from qidf.index.search import Index
 
     if index is not None and (path is None or no_refresh):
-        return Index.open(index)
+        return Index.open(index, root=path or "")
     from qidf.errors import IndexCorruptError, IndexMismatchError, IndexNotFoundError, QidfError, SourceError
     from qidf.index import store
     from qidf.index.refresh import default_index
@@ -50,7 +50,7 @@ def open_index(path: str | None, index: str | None, *, no_refresh: bool = False)
     place = default_index(path or ".") if index is None else index
     if no_refresh:
         try:
-            return Index.open(place)
+            return Index.open(place, root=path or ".")
         except IndexNotFoundError:
             raise IndexNotFoundError(f"no index of {path or '.'} yet (leave out --no-refresh to build it)") from None
     try:
@@ -68,7 +68,7 @@ def open_index(path: str | None, index: str | None, *, no_refresh: bool = False)
         if not store.exists(place):
             raise
         note(f"answering from the index as it stands, it could not be refreshed: {error}")
-    return Index.open(place)
+    return Index.open(place, root=path or ".")
 
 
 def _news(done: Refresh) -> list[tuple[int, str]]:

@@ -17,7 +17,7 @@ from typing import Any
 from qidf import __version__
 from qidf.analysis import tables
 from qidf.errors import SourceError
-from qidf.index import segment, store
+from qidf.index import segment, store, trust
 from qidf.kernels import Inverter, Scanner, invert
 from qidf.sources import Document, id_bytes
 
@@ -129,6 +129,7 @@ def build(
                 segments=names,
                 generation=_next_generation(path),
                 root=root,
+                mark=trust.mark(root, names) if root else "",
                 sources=sources,
                 stored=store_text,
                 written_by=__version__,

@@ -66,14 +66,15 @@ class Index:
     Get one from `Index.build`, `Index.open` or `Index.from_path`. Threads may share it.
     """
 
-    def __init__(self, path: str, manifest: store.Manifest, segments: list[Segment]) -> None:
+    def __init__(self, path: str, manifest: store.Manifest, segments: list[Segment], root: str = "") -> None:
         self.path = path
         self.analyzer = manifest.analyzer
         self.documents = manifest.documents
         self.tokens = manifest.tokens
         self.terms = manifest.terms
         self.hapax_terms = manifest.hapax_terms
-        self.root = manifest.root
+        self.root = root or manifest.root
+        self._root_is_given = bool(root)
         self._manifest = manifest
         self._segments = segments
         self._norms: dict[tuple[float, float], list[Any]] = {}
@@ -130,8 +131,14 @@ class Index:
         return cls.open(path)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Self:
+    def open(cls, path: str | os.PathLike[str], *, root: str | os.PathLike[str] = "") -> Self:
         """Open the index at `path` by memory map.
+
+        Parameters
+        ----------
+        path : str or path
+        root : str or path, default the folder that the index was built from, if this user built it
+            Where the texts of documents are read from, if the index does not store them.
 
         Raises
         ------
@@ -148,7 +155,7 @@ class Index:
                     sum(segment.tokens for segment in segments),
                 ):
                     raise IndexCorruptError(f"the index at {name} holds segments of another one")
-                return cls(name, manifest, segments)
+                return cls(name, manifest, segments, os.path.realpath(root) if root else "")
             except IndexCorruptError:
                 newer = store.read_manifest(name)  # a commit in between removes the segments that it replaced
                 if newer.segments == manifest.segments:
@@ -179,7 +186,7 @@ class Index:
         """
         from qidf.index.refresh import refresh
 
-        return cls.open(refresh(path, index, analyzer=analyzer, progress=progress).index)
+        return cls.open(refresh(path, index, analyzer=analyzer, progress=progress).index, root=path)
 
     def __enter__(self) -> Self:
         return self
@@ -405,12 +412,15 @@ class Index:
     def text(self, id: str) -> str:
         """Return the text of a document: as stored, else from its file below `root`, read again.
 
+        Files are read where this user built the index, or where `open` was given the root: somebody else's index may
+        name any folder.
+
         Raises
         ------
         KeyError
             There is no such document.
         SourceError
-            The text is not stored, and the file is gone or can't be read.
+            The text is not stored, and the file is gone, can't be read, or may not be.
         """
         i, doc = self._locate(id)
         stored = self._segments[i].text(doc)
@@ -418,9 +428,24 @@ class Index:
             return stored
         if not os.path.isdir(self.root):
             raise SourceError(f"the text of {id!r} is not stored (index it with --store)")
+        if not self.reads_files:
+            raise SourceError(
+                f"the text of {id!r} is in {self.root}, as an index says that you did not build: name that folder"
+                " yourself if it is right (Python: Index.open(path, root=FOLDER), shell: PATH)"
+            )
         from qidf.sources.files import FileSource
 
         return FileSource(self.root).read_text(self._segments[i].path(doc))
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether texts may be read from files below `root`: the caller named it, or this user built the index."""
+        if not self._root_is_given:
+            from qidf.index import trust
+
+            manifest = self._manifest
+            self._root_is_given = trust.made_here(manifest.root, manifest.segments, manifest.mark)
+        return self._root_is_given
 
     def length(self, id: str) -> int:
         """Return the number of tokens of a document. KeyError if there is none called `id`."""

@@ -40,7 +40,8 @@ class Manifest:
     """What an index is made of.
 
     `documents`, `tokens`, `terms` and `hapax_terms` (df = 1) count the whole index. `root` is the directory or file it
-    was built from, empty if there is none; `sources` names the file with what a refresh compares.
+    was built from, empty if there is none, and `mark` shows its maker that it is theirs (`trust`); `sources` names the
+    file with what a refresh compares.
     """
 
     analyzer: str
@@ -52,6 +53,7 @@ class Manifest:
     segments: list[str]
     generation: int = 1
     root: str = ""
+    mark: str = ""
     sources: str = ""
     stored: bool = False
     written_by: str = ""
