@@ -159,7 +159,7 @@ def write_scores(folder: Path, count: int) -> None:
     """Write a folder as bm25s would have saved it: `count` scores, document frequencies after Zipf."""
     documents, chance = max(1000, count // 100), np.random.default_rng(0)
     weights = 1 / np.arange(1, max(100, count // 50) + 1) ** 0.9
-    df = np.clip((weights * count / weights.sum()).astype(np.int64), 1, documents)
+    df = np.clip(np.ceil(1.03 * weights * count / weights.sum()).astype(np.int64), 1, documents)
     indptr = np.concatenate([[0], np.cumsum(df)])
     lengths = chance.integers(50, 150, documents)
     norm = 1.5 * (0.25 + 0.75 * lengths / lengths.mean())
