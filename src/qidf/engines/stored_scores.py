@@ -8,7 +8,7 @@ be worked out again, since in most documents some term stands once. Knows arrays
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ CHUNK = 1 << 20
 
 _METHODS = {"lucene": "bm25", "robertson": "bm25", "atire": "bm25", "bm25l": "bm25l", "bm25+": "bm25+"}
 _SAMPLE = 64  # documents looked at by `check`
+_DECISIVE = 6  # fewer terms of a document can look like whole counts by chance
 
 
 @dataclass(frozen=True)
@@ -167,12 +168,11 @@ class StoredScores:
         bad = good = 0
         for document in np.unique(documents[usable]).tolist():
             mine = usable & (documents == document)
-            if len(np.unique(self.dfs[terms[mine]])) < 2:
-                continue
-            share = ratios[mine]
-            least = float(share.min())
-            counts = share / least if least > 0 else share * np.nan
-            if np.all(np.abs(2 * counts - np.rint(2 * counts)) < 0.02 * counts):  # halves: a document with no single
+            if len(np.unique(self.dfs[terms[mine]])) < 2 or mine.sum() < _DECISIVE:
+                continue  # other idfs would scale all of it alike, or chance could make whole counts of it
+            counts = ratios[mine] / max(float(ratios[mine].min()), 1e-300)
+            # The rarest of its terms stands once; in a document with few different words, up to four times.
+            if any(np.all(np.abs(m * counts - np.rint(m * counts)) < 0.02 * counts) for m in (1, 2, 3, 4)):
                 good += 1
             else:
                 bad += 1
@@ -194,54 +194,62 @@ class StoredScores:
             they are too coarse (float16).
         """
         self.check()
-        lengths, unit = self._lengths
+        tokens, norms = self._norms
         dfs = self.dfs
         values, counts = np.unique(dfs[dfs > 0], return_counts=True)
-        hapaxes = np.flatnonzero(dfs == 1)
-        where = self.indptr[:-1][hapaxes]
-        ratios = count_ratios(self.data[where].astype(np.float64) / self.idfs(self.q)[hapaxes], self.model)
-        once = int((np.rint(ratios / unit[self.indices[where]]) == 1).sum())
+        once = None
+        if norms is not None:
+            hapaxes = np.flatnonzero(dfs == 1)
+            where = self.indptr[:-1][hapaxes]
+            ratios = count_ratios(self.data[where].astype(np.float64) / self.idfs(self.q)[hapaxes], self.model)
+            once = int((np.rint(ratios * norms[self.indices[where]]) == 1).sum())
         histogram = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        return Spectrum(
-            self.documents, int(lengths.sum()), int(counts.sum()), histogram.get(1, 0), once, bands(histogram)
-        )
+        return Spectrum(self.documents, tokens, int(counts.sum()), histogram.get(1, 0), once, bands(histogram))
 
     @cached_property
-    def _lengths(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return each document's length, and its tf / K at tf = 1, with K = k1·((1 − b) + b·dl/avgdl)."""
-        N, model, idfs = self.documents, self.model, self.idfs(self.q)
-        if model.k1 == 0 or self.data.dtype.itemsize < 4:
-            why = "with k1 = 0 no score depends on it" if model.k1 == 0 else f"{self.data.dtype} scores are too coarse"
+    def _norms(self) -> tuple[int, NDArray[np.float64] | None]:
+        """Return the number of tokens, and K = k1·((1 − b) + b·dl/avgdl) of each document; None where it is not sure.
+
+        The scores tell tf / K. With U the sum of these in a document, dl = K·U, so K = k1·(1 − b) / (1 − k1·b·U/avgdl),
+        and the one unknown is the avgdl whose documents have this mean: the sum of their lengths falls as it grows.
+        """
+        N, (k1, b), idfs = self.documents, self.model[:2], self.idfs(self.q)
+        if k1 == 0 or self.data.dtype.itemsize < 4:
+            why = "with k1 = 0 no score depends on it" if k1 == 0 else f"{self.data.dtype} scores are too coarse"
             raise EngineError(f"the number of tokens can't be worked out: {why} (give q as a number)")
         if bool((idfs[self.dfs > 0] <= 0).any()):
             raise EngineError(
-                f"the number of tokens can't be worked out: with the idf {model.odds!r} terms in many documents score 0"
-                " (give q as a number)"
+                f"the number of tokens can't be worked out: with the idf {self.model.odds!r} terms in many documents"
+                " score 0 (give q as a number)"
             )
         least, total = np.full(N, np.inf), np.zeros(N)
         for start, stop, _, expanded in self._chunks(np.divide(1.0, idfs, out=np.ones_like(idfs), where=idfs > 0)):
-            ratios = count_ratios(self.data[start:stop] * expanded, model)
+            ratios = count_ratios(self.data[start:stop] * expanded, self.model)
             np.minimum.at(least, self.indices[start:stop], ratios)
             np.add.at(total, self.indices[start:stop], ratios)
         filled = np.isfinite(least) & (least > 0)
-        least[~filled] = 1.0
-        # A document's rarest term is taken to stand once. K grows in a straight line with the length, so where no term
-        # stands once (all counts have a common factor c) the document is off that line, and c is what brings it back.
-        lengths = np.where(filled, total / least, 0.0)
-        if 0 < model.b < 1 and model.k1 > 0 and bool(filled.any()):
-            start_of_line = model.k1 * (1 - model.b)
-            slope = float(np.median((1 / least[filled] - start_of_line) / lengths[filled]))
-            gap = 1 / least - slope * lengths
-            factor = np.where(filled & (gap > 0), np.rint(start_of_line / np.where(gap > 0, gap, 1.0)), 1.0)
-            factor = np.maximum(factor, 1.0)
-            lengths, least = lengths * factor, least / factor
-            average = float(lengths.sum()) / N
-            if not abs(slope * average / (model.k1 * model.b) - 1) < 0.01:
-                raise EngineError(
-                    "the number of tokens can't be worked out from the stored scores: they do not agree with k1, b and"
-                    f" the idf {model.odds!r} at q = {self.q:g} (give q as a number)"
-                )
-        return np.rint(lengths).astype(np.int64), least
+        if not bool(filled.any()):
+            return 0, None
+        least, total = least[filled], total[filled]
+        if b < 1:
+            average = _root(lambda average: float(_lengths(total, average, k1, b).sum()) / N - average, k1 * b * total)
+            lowest = np.rint(least * _lengths(total, average, k1, b) / total)  # the count of a document's rarest term
+        else:  # K = k1·dl/avgdl, so that k1·U = avgdl in each document, whatever its counts
+            average = float(np.median(k1 * total))
+            lowest = np.ones(len(least))
+        lowest = np.maximum(lowest, 1)
+        tokens = float((total * lowest / least).sum())  # from the counts, which are whole: exact where 32 bits are not
+        gap = abs(tokens - average * N)
+        if b == 1 and gap > 0.5 + 1e-6 * tokens:
+            return round(average * N), None
+        if gap > 0.01 * tokens:
+            raise EngineError(
+                "the number of tokens can't be worked out from the stored scores: they do not agree with k1, b and the"
+                f" idf {self.model.odds!r} at q = {self.q:g} (give q as a number)"
+            )
+        norms = np.ones(N)
+        norms[filled] = lowest / least
+        return round(tokens), norms
 
     def _columns(self) -> Iterator[tuple[int, int, int, NDArray[np.int64]]]:
         """Yield (start, stop, first term, how many scores of each term from it) of each piece of the scores."""
@@ -293,6 +301,26 @@ def count_ratios(parts: NDArray[np.float64], model: Model) -> NDArray[np.float64
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios: NDArray[np.float64] = share / (1 - share)
     return ratios - model.delta / model.k1 if model.variant == "bm25l" else ratios
+
+
+def _lengths(total: NDArray[np.float64], average: float, k1: float, b: float) -> NDArray[np.float64]:
+    """Return dl of documents whose tf / K sum up to `total`."""
+    with np.errstate(divide="ignore"):
+        lengths: NDArray[np.float64] = total * k1 * (1 - b) / np.maximum(1 - k1 * b * total / average, 0.0)
+    return lengths
+
+
+def _root(falls: Callable[[float], float], floors: NDArray[np.float64]) -> float:
+    """Return where a falling function meets 0, above all of `floors`, to the last bits."""
+    low = high = max(float(floors.max()), 1e-12)
+    while falls(high) > 0:
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if falls(middle) > 0 else (low, middle)
+    return high
 
 
 def number(q: float | str, scores: StoredScores) -> float:
