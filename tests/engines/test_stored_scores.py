@@ -117,6 +117,15 @@ def test_a_posting_of_no_document_is_noticed() -> None:
             broken.sum([(0, 1.0), (5, 1.0)])
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_score_that_is_no_number_is_noticed(wrong: float) -> None:
+    made = indexed([text.split() for text in texts()])
+    data = made.data.copy()
+    data[made.indptr[5]] = wrong
+    with pytest.raises(IndexCorruptError, match="no number"):
+        StoredScores(data, made.indices, made.indptr, made.documents, made.model).sum([(5, 1.0)])
+
+
 def test_pieces_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     made = indexed([text.split() for text in texts()])
     factors = made.factors(0.3)

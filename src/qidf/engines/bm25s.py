@@ -10,6 +10,7 @@ of tokens and the term counts; `qidf.engines.stored_scores` works the latter two
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -277,8 +278,11 @@ def read_parameters(folder: Path) -> dict[str, Any]:
     if not isinstance(parameters, dict) or any(name not in parameters for name in wanted):
         raise EngineError(f"{path} is not of a version of bm25s that qidf knows: it must hold {', '.join(wanted)}")
     for name in ("k1", "b", "delta", "num_docs"):
-        if not isinstance(parameters.get(name, 0.5), (int, float)) or isinstance(parameters.get(name), bool):
-            raise IndexCorruptError(f"{path}: {name} must be a number, got {parameters[name]!r}")
+        value = parameters.get(name, 0.5)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
+            raise IndexCorruptError(f"{path}: {name} must be a number of at least 0, got {value!r}")
+    if parameters["b"] > 1 or parameters["num_docs"] != int(parameters["num_docs"]):
+        raise IndexCorruptError(f"{path}: b must be in [0, 1] and num_docs whole, got {parameters}")
     return parameters
 
 
@@ -293,6 +297,8 @@ def read_vocabulary(folder: Path) -> dict[str, int]:
 def read_json(path: Path) -> Any:
     """Return what a JSON file holds. EngineError if it is missing, IndexCorruptError if it is damaged."""
     try:
+        if path.exists() and not path.is_file():
+            raise ValueError("it is no file")
         return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise EngineError(f"{path} is missing: save the index again with bm25s") from None
@@ -303,6 +309,8 @@ def read_json(path: Path) -> Any:
 def read_array(path: Path) -> NDArray[Any]:
     """Map an array of numbers that numpy saved. Never a pickle. Errors as in `read_json`."""
     try:
+        if path.exists() and not path.is_file():
+            raise ValueError("it is no file")
         if path.stat().st_size < 4096:  # an array of no items can't be mapped
             with open(path, "rb") as file:
                 array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)

@@ -3,7 +3,7 @@
 bm25s stores one score for each (term, document), idf(t) · part(t, d), by term: compressed sparse columns. For BM25L and
 BM25+ it stores idf · (part − part₀), with part₀ the part of a document of average length without the term, and keeps
 idf · part₀ apart (the non-occurrence array). So a matrix changes its idf by one factor a term, and the term counts can
-be worked out again, since in most documents some term stands once. Knows arrays; knows no files and no library.
+be worked out again. Knows arrays; knows no files and no library.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class StoredScores:
         Raises
         ------
         IndexCorruptError
-            A posting names a document that is not there.
+            A posting names a document that is not there, or its score is no number.
         """
         columns = [(*self.column(term), boost) for term, boost in boosts]
         if not columns:
@@ -143,6 +143,8 @@ class StoredScores:
             scores = np.empty(0)
         if len(scores) != self.documents:
             raise IndexCorruptError(f"a posting names a document that is not there (of {self.documents:,})")
+        if not bool(np.isfinite(scores).all()):
+            raise IndexCorruptError("a stored score is no number")
         return scores
 
     # what the scores say about the counts behind them
