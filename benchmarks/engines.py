@@ -73,8 +73,9 @@ def open_bm25s(texts: list[tuple[str, str]], folder: Path) -> tuple[Engine, Call
 
 def open_rank_bm25(texts: list[tuple[str, str]], folder: Path) -> tuple[Engine, Callable[[str], Any]]:
     """Return the rank_bm25 engine, and rank_bm25's own search."""
-    from qidf.engines.rank_bm25 import RankBM25
     from rank_bm25 import BM25Okapi
+
+    from qidf.engines.rank_bm25 import RankBM25
 
     names = [id for id, _ in texts]
     made = BM25Okapi([text.lower().split() for _, text in texts])
