@@ -53,8 +53,8 @@ def test_a_corpus_that_is_not_saved_leaves_snippets_out(qidf: Run, saved: Path) 
         path.unlink()
     done = qidf("search", "parse_config", "--engine", f"bm25s:{saved}")
     assert done.stdout.startswith(" 1  1  ")
-    assert done.stdout.endswith("(text not stored)\n")
-    assert "no snippet, text not stored: 1" in done.stderr
+    assert done.stdout.count("\n") == 1
+    assert "qidf: no snippets, text not stored\n" in done.stderr
 
 
 def test_explain(qidf: Run, saved: Path) -> None:
@@ -66,6 +66,13 @@ def test_explain(qidf: Run, saved: Path) -> None:
     done = qidf("explain", QUERY, "nope.py", "--engine", f"bm25s:{saved}")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "no document 'nope.py' in bm25s:" in done.stderr
+
+
+def test_explain_doubts_the_analyzer_in_a_remark(qidf: Run, saved: Path) -> None:
+    done = qidf("explain", "nothing of this stands there, file", "notes.md", "--engine", f"bm25s:{saved}", "--json")
+    assert json.loads(done.stdout)["id"] == "notes.md"
+    assert done.stderr.startswith("qidf: 3 of 4 words are unknown: ") or "words are unknown" in done.stderr
+    assert "Warning" not in done.stderr
 
 
 def test_profile(qidf: Run, saved: Path) -> None:

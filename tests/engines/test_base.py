@@ -27,6 +27,7 @@ class Tiny(Engine):
 
     url = "tiny:"
     analyzer = "str.split"
+    remedy = "Try another."
     model = Model(k1=1.0, b=0.0)
 
     def __init__(self, rows: Sequence[str] = ROWS) -> None:
@@ -153,7 +154,7 @@ def test_a_query_is_a_str() -> None:
 
 
 def test_a_query_of_mostly_unknown_terms_warns_of_the_analyzer() -> None:
-    with pytest.warns(AnalyzerWarning, match=r"2 of 3 terms .* unknown to tiny:.*than str\.split"):
+    with pytest.warns(AnalyzerWarning, match=r"tiny:: 2 of 3 words are unknown.*than str\.split\? Try another"):
         Tiny().weights("a x y")
     with pytest.warns(AnalyzerWarning):
         Tiny().search("x y z")

@@ -184,7 +184,7 @@ class TestAnalysis:
     def test_unknown_terms_warn_of_another_analyzer(self, folder: Path) -> None:
         with (
             Lucene(folder, analyzer="whitespace", jars=JARS) as engine,
-            pytest.warns(AnalyzerWarning, match="2 of 3 terms .*another analyzer than WhitespaceAnalyzer"),
+            pytest.warns(AnalyzerWarning, match="2 of 3 words .*another analyzer than WhitespaceAnalyzer"),
         ):
             engine.search("Parse, Query, the")
 

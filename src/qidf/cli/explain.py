@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qidf.cli import options
-from qidf.cli.output import Style, cells, clean, count, say, say_json, table
+from qidf.cli.output import Style, cells, clean, count, note, say, say_json, table
 
 if TYPE_CHECKING:
     from qidf.engines import Engine
@@ -20,7 +20,7 @@ c        count in the query           n        documents that hold the term
 idf      at q = 1                     idf_q    at the term's q
 weight   c^a · idf_q                  tf       count in the document
 s        with --engine, in all weights: Σ weight stays what the engine has
-tf part  tf / (tf + k1·((1 − b) + b·dl/avgdl))
+tf part  tf / (tf + k1·((1 − b) + b·dl/avgdl)); what an engine has there
 adds     weight · tf part; the sum is the score
 """
 EXAMPLES = """\
@@ -30,6 +30,7 @@ qidf explain getUserById users.py --index /tmp/idx
 qidf explain getUserById users.py --no-refresh --q 1 --a 1
 qidf explain getUser users.py --q hapax --odds robertson --k1 0.9 --b 0.4
 qidf explain getUserById 17 --engine bm25s:saved
+qidf explain getUserById users.py --engine tantivy:dir#body
 """
 
 
@@ -58,17 +59,23 @@ def command(
     as_json: bool,
 ) -> None:
     """Show what each term of QUERY adds to the score of the document ID (a path below PATH, as search prints it)."""
+    import warnings
+
     from qidf.cli.places import open_place
-    from qidf.errors import QidfError
+    from qidf.errors import AnalyzerWarning, QidfError
 
     arguments: dict[str, Any] = {**options.check(q, a, k1, b, odds)}
     if engine is not None:
         arguments = options.for_engine(arguments)
     opened = open_place(path, index, engine, no_refresh=no_refresh)
     try:
-        explanation = opened.explain(query, id, **arguments)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always", AnalyzerWarning)
+            explanation = opened.explain(query, id, **arguments)
     except KeyError:
         raise QidfError(f"no document {id!r} in {_where(opened)}") from None
+    for doubt in doubts:
+        note(str(doubt.message))
     if as_json:
         say_json({**explanation._asdict(), "terms": [term._asdict() for term in explanation.terms]})
         return

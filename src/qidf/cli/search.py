@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from qidf.passages import Passage
 
 _TAB = "    "
+NOT_STORED = "text not stored"
 _LISTED = 8  # words or files named in a note before "and 3 more"
 
 
@@ -85,7 +86,7 @@ def command(
         for hit, explanation in zip(hits, explanations, strict=True):
             passage = passage_of(opened, hit, terms)
             passages.append(passage)
-            if hit.rank > 1:
+            if hit.rank > 1 and not passage.missing:
                 say()
             for line in _render(hit, passage, explanation, style):
                 say(line)
@@ -117,6 +118,8 @@ def _render(hit: Hit, passage: Passage, explanation: Explanation | None, style: 
     if not passage.missing:
         lines = f":{passage.start_line}" + (f"-{passage.end_line}" if passage.end_line > passage.start_line else "")
     state = passage.missing or ("changed since indexed" if passage.changed else "")
+    if state == NOT_STORED:
+        state = ""  # the rule for such an index, and said once at the end
     head = f"{style('dim', f'{hit.rank:>2}')}  {style('path', where)}{style('dim', lines)}  {hit.score:.4f}"
     out = [head + (f"  {style('bad', f'({clean(state)})')}" if state else "")]
     if explanation is not None:
@@ -178,6 +181,8 @@ def _contributions(explanation: Explanation, style: Style) -> list[str]:
 
 
 def _tell_unknown(index: Index | Engine, query: str, found: bool) -> None:
+    from qidf.index.search import Index
+
     words = [term.term for term in index.query_terms(query)]
     if not words:
         note("the query holds no word")
@@ -189,8 +194,9 @@ def _tell_unknown(index: Index | Engine, query: str, found: bool) -> None:
     if unknown:
         what = "no word of the query is" if len(unknown) == len(words) else "not"
         note(f"{what} in the index: {_list(unknown)}")
-    if hasattr(index, "url") and len(words) >= 3 and 2 * len(unknown) > len(words):
-        note(f"most words are unknown: was the index made with another analyzer than {index.analyzer}?")
+    doubt = "" if isinstance(index, Index) else index.doubt(len(words), len(words) - len(unknown))
+    if doubt:
+        note(doubt)
 
 
 def _tell_stale(hits: list[Hit], passages: list[Passage]) -> None:
@@ -203,7 +209,8 @@ def _tell_stale(hits: list[Hit], passages: list[Passage]) -> None:
         if passage.missing:
             reasons.setdefault(passage.missing, []).append(hit.path or hit.id)
     for reason, names in reasons.items():
-        note(f"no snippet, {reason}: {_list(names)}")
+        which = "" if reason == NOT_STORED and len(names) == len(hits) else f": {_list(names)}"
+        note(f"no snippet{'s' if not which else ''}, {reason}{which}")
 
 
 def _list(names: list[str]) -> str:

@@ -83,6 +83,8 @@ def parse(url: str) -> EngineURL:
         name, equals, value = pair.partition("=")
         if not equals or name in options:
             raise ValueError(f"options are name=value, each once, got {pair!r} in {url!r}")
+        if "#" in value:
+            raise ValueError(f"the field comes before the options, DIR#field?name=value, got {url!r}")
         options[name] = _unquote(value)
     path = os.path.expanduser(_unquote(match["path"]))
     return EngineURL(url, match["scheme"], path, _unquote(match["field"] or ""), options)

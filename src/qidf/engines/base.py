@@ -113,13 +113,17 @@ class Engine(ABC):
     model : Model
         The constants of its BM25.
     stored_q : float
-        The q of the idf that it multiplies by; 1 but where `qidf apply` changed it.
+        The q of the idf that it multiplies by; 1 but where `qidf apply` changed it. Weights and scores are the same
+        for any.
+    remedy : str
+        What to try where most terms of a query are unknown; empty where the analyzer can't be wrong.
     """
 
     url: str
     analyzer: str
     model: Model
     stored_q: float = 1.0
+    remedy: str = ""
 
     # what an engine answers
 
@@ -281,6 +285,15 @@ class Engine(ABC):
             id, score, self.length(id), average, N, model.k1, model.b, scheme.a, explained, round(scale, 12)
         )
 
+    def doubt(self, terms: int, known: int) -> str:
+        """Return what to say of a query with so many terms, so many of them known; empty where nothing looks wrong."""
+        if not self.remedy or terms < 3 or 2 * known >= terms:
+            return ""
+        return (
+            f"{terms - known} of {terms} words are unknown: was the index made with another analyzer than"
+            f" {self.analyzer}? {self.remedy}"
+        )
+
     def find(self, text: str, wanted: dict[bytes, int]) -> list[tuple[int, int, int]]:
         """Return (start, end, number) of each token of `text` whose term is `wanted`: {term in UTF-8: number}."""
         return [
@@ -295,26 +308,22 @@ class Engine(ABC):
         N = self.collection().documents
         dfs = [min(n, N) for n in self.doc_freqs([term.term for term in terms])]
         known = [(term, n) for term, n in zip(terms, dfs, strict=True) if n]
-        if len(terms) >= 3 and len(known) < len(terms) / 2:
-            warnings.warn(
-                f"{len(terms) - len(known)} of {len(terms)} terms of the query are unknown to {self.url}: was it made"
-                f" with another analyzer than {self.analyzer}?",
-                AnalyzerWarning,
-                stacklevel=4,
-            )
-        # Boosts are against the engine's idf before it was rounded, so that plain weights have the counts as boosts.
+        if doubt := self.doubt(len(terms), len(known)):
+            warnings.warn(f"{self.url}: {doubt}", AnalyzerWarning, stacklevel=4)
+        # Against the plain idf before the engine rounds it, so that plain weights have the counts as boosts.
         factors = boosts(
             [term for term, _ in known],
             [n for _, n in known],
             N,
             scheme,
-            lambda n, N: self.idf_q(n, N, self.stored_q),
+            lambda n, N: self.idf_q(n, N, 1.0),
             idf_q=self.idf_q,
         )
-        rows = {
-            term.term: _Row(term, n, boost, boost * self.idf(n, N))
-            for (term, n), boost in zip(known, factors, strict=True)
-        }
+        rows = {}
+        for (term, n), factor in zip(known, factors, strict=True):
+            own = self.idf(n, N)
+            boost = factor if self.stored_q == 1 else factor * self.idf_q(n, N, 1.0) / own if own else 0.0
+            rows[term.term] = _Row(term, n, boost, boost * own)
         if not unknown:
             return list(rows.values())
         return [rows.get(term.term, _Row(term, n, 0.0, 0.0)) for term, n in zip(terms, dfs, strict=True)]

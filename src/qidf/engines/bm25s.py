@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from qidf.engines import EngineURL
     from qidf.spectrum import Spectrum
 
-OPTIONS = ("analyzer", "stemmer", "id")
+OPTIONS = ("analyzer", "stemmer", "id", "q")
 
 DATA = "data.csc.index.npy"
 INDICES = "indices.csc.index.npy"
@@ -43,12 +45,14 @@ VOCABULARY = "vocab.index.json"
 PARAMETERS = "params.index.json"
 CORPUS = "corpus.jsonl"
 OFFSETS = "corpus.mmindex.json"
+TOKENIZER = "vocab.tokenizer.json"
 
 _APPLIED = "_qidf_applied"
+_TEXTS = ("text", "content", "contents", "body", "code")  # where an entry of a corpus may hold its document
 
 
 def open_url(url: EngineURL) -> Bm25s:
-    """Open `bm25s:DIR?analyzer=…&stemmer=…&id=…`."""
+    """Open `bm25s:DIR?analyzer=…&stemmer=…&id=…&q=…`."""
     if url.field:
         raise ValueError(f"bm25s has one field: write bm25s:{url.path}, got {url.url!r}")
     options = url.options
@@ -57,6 +61,7 @@ def open_url(url: EngineURL) -> Bm25s:
         analyze=options.get("analyzer", "word"),
         stemmer=options.get("stemmer", ""),
         id=options.get("id", "id"),
+        stored_q=url.number("q", 1.0) if "q" in options else None,
     )
 
 
@@ -77,11 +82,17 @@ class Bm25s(Engine):
         A language of PyStemmer that terms are stemmed with, as `bm25s.tokenize(…, stemmer=Stemmer.Stemmer("english"))`.
     id : str, default "id"
         The key in an entry of the saved corpus that names the document; its number where there is none.
+    stored_q : float, default what `apply` left there
+        The q of the stored scores, where that is not known any more: of a retriever that was loaded from a folder which
+        `qidf apply` changed, or of a folder that such a retriever saved. What `apply` did makes no difference here:
+        q = 1 is bm25s' own idf.
 
     Raises
     ------
     IndexNotFoundError, EngineError, IndexCorruptError
         There is no such folder, or bm25s did not save it, or it is damaged. The message names the file.
+    ValueError
+        The stored scores are not those of `stored_q`.
     """
 
     def __init__(
@@ -91,24 +102,31 @@ class Bm25s(Engine):
         analyze: str | Callable[[str], Sequence[Any]] = "word",
         stemmer: str = "",
         id: str = "id",
+        stored_q: float | None = None,
     ) -> None:
         if isinstance(source, (str, os.PathLike)):
             self.url = f"bm25s:{os.fspath(source)}"
             folder = Path(source)
             self._scores = read_scores(folder)
+            if stored_q is not None:
+                self._scores = replace(self._scores, q=stored_q)
             self._vocabulary: Mapping[str, int] = read_vocabulary(folder)
             self._corpus: Sequence[Any] | None = _Corpus.open(folder)
         else:
             self.url = "bm25s:(in memory)"
-            self._scores = scores_of(source)
+            applied = _applied(source)
+            self._scores = applied["original"][2] if applied else scores_of(source, q=stored_q or 1.0)
             self._vocabulary = source.vocab_dict
             self._corpus = source.corpus
-        if self._vocabulary and not isinstance(next(iter(self._vocabulary)), str):
+        self._scores.check()
+        if _is_numbers(self._vocabulary):
             raise EngineError(
-                f"{self.url} has numbers in place of terms: qidf can't tell what a query's words are there"
+                f"{self.url} has numbers in place of terms, as bm25s' Tokenizer makes them: index its tuples"
+                " (return_as='tuple'), or save its vocabulary beside the index (tokenizer.save_vocab)"
             )
         self._id = id
         self.model, self.stored_q = self._scores.model, self._scores.q
+        self.remedy = "" if callable(analyze) else "Say which: ?analyzer=… and ?stemmer=… (Python: analyze=, stemmer=)"
         self.analyzer = analyze if isinstance(analyze, str) else "a function"
         self._tokens = _analysis(analyze, stemmer, self._vocabulary)
         self._documents = Collection(self._scores.documents, None, None)
@@ -159,8 +177,9 @@ class Bm25s(Engine):
 
     def text(self, id: str) -> str | None:
         entry = self._corpus[self._number(id)] if self._corpus is not None else None
-        text = entry.get("text", entry.get("contents")) if isinstance(entry, dict) else entry
-        return text if isinstance(text, str) else None
+        if isinstance(entry, dict):
+            entry = next((entry[key] for key in _TEXTS if isinstance(entry.get(key), str)), None)
+        return entry if isinstance(entry, str) else None
 
     @cached_property
     def _part0(self) -> float:
@@ -205,8 +224,8 @@ def apply(retriever: Any, q: float | str, *, stored_q: float = 1.0) -> float:
     EngineError
         That is no retriever of bm25s with an index.
     """
-    state = retriever.__dict__.get(_APPLIED) if hasattr(retriever, "__dict__") else None
-    if state is not None and state["data"] is retriever.scores.get("data"):
+    state = _applied(retriever)
+    if state is not None:
         scores, nonoccurrence, untouched = state["original"]
     else:
         untouched = scores_of(retriever, q=stored_q)
@@ -223,6 +242,12 @@ def apply(retriever: Any, q: float | str, *, stored_q: float = 1.0) -> float:
     retriever.nonoccurrence_array = untouched.nonoccurrence(value)
     retriever.scores = {**scores, "data": data}
     return value
+
+
+def _applied(retriever: Any) -> dict[str, Any] | None:
+    """Return what `apply` keeps of a retriever, None where its scores are not those that `apply` made."""
+    state: dict[str, Any] | None = getattr(retriever, "__dict__", {}).get(_APPLIED)
+    return state if state is not None and state["data"] is retriever.scores.get("data") else None
 
 
 def scores_of(retriever: Any, *, q: float = 1.0) -> StoredScores:
@@ -289,9 +314,18 @@ def read_parameters(folder: Path) -> dict[str, Any]:
 def read_vocabulary(folder: Path) -> dict[str, int]:
     """Return the number of each term. Errors as in `read_scores`."""
     vocabulary = read_json(folder / VOCABULARY)
+    if _is_numbers(vocabulary) and (folder / TOKENIZER).exists():
+        words = read_json(folder / TOKENIZER)
+        vocabulary = (words.get("stem_to_sid") or words.get("word_to_id")) if isinstance(words, dict) else None
     if not isinstance(vocabulary, dict) or not all(type(number) is int for number in vocabulary.values()):
         raise IndexCorruptError(f"{folder / VOCABULARY} must map terms to numbers")
     return vocabulary
+
+
+def _is_numbers(vocabulary: Any) -> bool:
+    """Return whether the terms of a vocabulary are numbers: ids, which bm25s' JSON turns into strings."""
+    some = list(vocabulary)[:100] if isinstance(vocabulary, Mapping) else []
+    return bool(some) and all(isinstance(term, int) or (term.isdigit() and term.isascii()) or not term for term in some)
 
 
 def read_json(path: Path) -> Any:
@@ -399,7 +433,10 @@ def _mask(filter: Any, documents: int) -> NDArray[np.bool_]:
             raise ValueError(f"filter must have one value for each of {documents:,} documents, got {filter.shape}")
         return filter.astype(bool, copy=False)
     mask = np.zeros(documents, dtype=bool)
-    mask[[number for number in filter if 0 <= number < documents]] = True
+    try:
+        mask[[number for number in map(operator.index, filter) if 0 <= number < documents]] = True
+    except TypeError:
+        raise TypeError("filter must be an array of bool or a container of document numbers (int)") from None
     return mask
 
 

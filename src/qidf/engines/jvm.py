@@ -24,8 +24,9 @@ JVM_OPTIONS = ("-Xrs", "-XX:+UseSerialGC", "-Xms256m", "-Xmx1g", "--enable-nativ
 last one, which Java knows since 16, keeps Java 24 from warning of JPype."""
 
 JARS = (
-    "the jars lucene-core and lucene-analysis-common of the Lucene that wrote the index (9.5 or later), from"
-    " https://repo1.maven.org/maven2/org/apache/lucene/ or from pip install pyserini, which brings its own"
+    "the jars lucene-core and lucene-analysis-common of the Lucene that wrote the index, or of a later one with its"
+    " lucene-backward-codecs (9.5 at least), from https://repo1.maven.org/maven2/org/apache/lucene/, or those that"
+    " pip install pyserini brings"
 )
 
 _STARTING = threading.Lock()
@@ -125,7 +126,7 @@ def classes() -> Any:
         version = found["Version"].LATEST
     except JException as error:  # an UnsupportedClassVersionError
         name, says = told(error)
-        raise EngineError(f"this Java can't run these jars. It says: {name}: {says} Needed are {JARS}") from None
+        raise EngineError(f"this Java can't run these jars. It says: {name}: {says}. Needed are {JARS}") from None
     except TypeError as error:
         raise EngineError(f"the jars hold no whole Lucene: {error}. Needed are {JARS}") from None
     if (int(version.major), int(version.minor)) < (9, 5):

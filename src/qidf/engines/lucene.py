@@ -40,6 +40,9 @@ ANALYZERS = {
 }
 """Short names of analyzers. Any other class goes by its full name."""
 
+IDS = ("id", "docid", "path")
+"""Fields that name a document, if it stores them."""
+
 ANSERINI_K1, ANSERINI_B, ANSERINI_ANALYZER = 0.9, 0.4, "io.anserini.analysis.DefaultEnglishAnalyzer"
 """Anserini's and Pyserini's BM25, and their analyzer: Lucene's EnglishAnalyzer under another name."""
 
@@ -58,10 +61,11 @@ def open_url(url: EngineURL) -> Lucene:
 class Lucene(Engine):
     """A text field of a Lucene index, as it was when the engine was made: later commits are not seen.
 
-    An index with the fields `contents` and `id` is taken for one of Anserini's, as Pyserini's are: its field is
-    `contents`, and the defaults of analyzer, k1 and b are Anserini's. A document's id is the first value of the stored
-    field `id`; without one, Lucene's document number, which a merge may change. A `filter` is a Java `Query` that the
-    documents must match too; it adds nothing to a score. Equal scores stand in Lucene's order, by document number.
+    An index with a field `contents` and ids that are both terms and doc values is taken for one of Anserini's, as
+    Pyserini's are: the defaults of analyzer, k1 and b are Anserini's then. A document's id is the first value of the
+    stored field `id`; without one, Lucene's document number, which a merge may change. A `filter` is a Java `Query`
+    that the documents must match too; it adds nothing to a score. Equal scores stand in Lucene's order, by document
+    number.
 
     Java runs once in a process: the first engine's jars serve the later ones, and a JVM that JPype runs already is
     used as it is (start it yourself for other options, a larger heap say). Pyserini runs a JVM of its own through
@@ -78,7 +82,7 @@ class Lucene(Engine):
     jars : str
         The folder of Lucene's jars, or one jar that holds it all; default the environment's QIDF_LUCENE_JARS, else
         those of an installed Pyserini.
-    id : str, default `id`
+    id : str, default `id`, `docid` or `path`, the first that is stored
         The stored field of the ids.
 
     Raises
@@ -125,13 +129,14 @@ class Lucene(Engine):
             self.field = _field(infos, field, where)
             told = java.IndexSearcher(self.reader).collectionStatistics(self.field)
         self.url = f"lucene:{where}#{self.field}"
-        self._anserini = self.field == "contents" and "id" in infos
+        self._anserini = self.field == "contents" and _is_anserini(infos.get("id"))
         usual = (ANSERINI_K1, ANSERINI_B) if self._anserini else (K1, B)
         k1, b = check_bm25(usual[0] if k1 is None else k1, usual[1] if b is None else b)
         self.model = Model(k1, b, byte_lengths=True, counts_deleted=True, counts_empty=False, float_bits=32)
         self._analyzer = _analyzer(analyzer or (self._anserini and "anserini") or "standard")
         name = str(self._analyzer.getClass().getSimpleName())
         self.analyzer = "standard" if name == "StandardAnalyzer" else name
+        self.remedy = "Say which: ?analyzer=english, or the name of a class (Python: analyzer=)"
         self._set_id_field(id, infos)
         self.searcher = java.IndexSearcher(self.reader)
         self.searcher.setSimilarity(java.BM25Similarity(k1, b))
@@ -290,9 +295,19 @@ class Lucene(Engine):
         docs = [doc for doc in range(self.reader.maxDoc()) if live is None or live.get(doc)]
         return {self._id(doc, stored): doc for doc in reversed(docs)}  # the first of equal ids stays
 
+    def _stored_id(self, infos: dict[str, Any]) -> str:
+        """Return the first usual name of an id field that documents have stored; empty if there is none."""
+        with self._reading():
+            stored, some = self.reader.storedFields(), range(min(100, self.reader.maxDoc()))
+            for name in IDS:
+                only = self._java.Set.of(name)
+                if name in infos and any(stored.document(doc, only).get(name) is not None for doc in some):
+                    return name
+        return ""
+
     def _set_id_field(self, id: str, infos: dict[str, Any]) -> None:
         """Find the ids' field, and whether each id is one term of it: not counted, without norms, as a StringField."""
-        self._id_field = id or ("id" if "id" in infos else "")
+        self._id_field = id or self._stored_id(infos)
         info = infos.get(self._id_field)
         if id and info is None:
             raise EngineError(f"id must be a stored field of {self.url}, got {id!r}: {_listed(infos)}")
@@ -355,6 +370,11 @@ def _field(infos: dict[str, Any], field: str, where: str) -> str:
         needed = ", which BM25 needs" if field in infos else ""
         raise EngineError(f"field {field!r} of {where} {what}{needed}: {_listed(able)}")
     return field
+
+
+def _is_anserini(id: Any) -> bool:
+    """Return whether the field `id` is as Anserini writes it: a term, and once more as doc values to break ties by."""
+    return id is not None and str(id.getIndexOptions()) == "DOCS" and str(id.getDocValuesType()) != "NONE"
 
 
 def _listed(names: Iterable[str]) -> str:

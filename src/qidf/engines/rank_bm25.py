@@ -66,6 +66,7 @@ class RankBM25(Engine):
     """
 
     url = "rank_bm25:(in memory)"
+    remedy = "Pass what the documents were tokenized with: analyze="
 
     def __init__(
         self,

@@ -181,7 +181,8 @@ class StoredScores:
         if bad > good:
             raise ValueError(
                 f"these are not the scores of bm25s' {self.model.odds!r} idf at q = {self.q:g}: in {bad} of"
-                f" {bad + good} documents they do not come from whole term counts (scaled before, or your own method?)"
+                f" {bad + good} documents they do not come from whole term counts. If qidf scaled them, say so"
+                " (bm25s:DIR?q=Q, or stored_q=Q in Python)"
             )
 
     def spectrum(self) -> Spectrum:
