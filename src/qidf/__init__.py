@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from qidf.errors import (
         AnalyzerWarning,
         EngineError,
+        EngineWarning,
         IndexCorruptError,
         IndexLockedError,
         IndexMismatchError,
@@ -36,6 +37,7 @@ _HOMES = {
     "Document": "qidf.sources",
     "Engine": "qidf.engines",
     "EngineError": "qidf.errors",
+    "EngineWarning": "qidf.errors",
     "Explanation": "qidf.index",
     "Hit": "qidf.index",
     "Index": "qidf.index",
@@ -55,6 +57,7 @@ __all__ = [
     "Document",
     "Engine",
     "EngineError",
+    "EngineWarning",
     "Explanation",
     "Hit",
     "Index",

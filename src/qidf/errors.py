@@ -31,5 +31,9 @@ class EngineError(QidfError):
     """An engine can't be reached, read or asked: a library that is missing, a field that does not exist."""
 
 
+class EngineWarning(UserWarning):
+    """An engine could not do all of what was asked, and did what it could."""
+
+
 class AnalyzerWarning(UserWarning):
     """Most terms of a query are unknown to the index: it was probably made with another analyzer."""

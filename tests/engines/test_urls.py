@@ -44,6 +44,11 @@ def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
         ("BM25S:saved", "an engine is named by a URL"),
         ("http://localhost:9200/index", "an engine is named by a URL"),
         ("tantivy:", "no folder"),
+        ("opensearch+http://host:9200/index", "name server, index and field"),
+        ("opensearch+http://host:x/index#f", "no server"),
+        ("opensearch+https:///index#f", "name server, index and field"),
+        ("opensearch+http://host/index#f?exact=maybe", "exact must be true or false"),
+        ("opensearch+http://host/index#f?timeout=0", "timeout must be seconds"),
         ("tantivy:#body", "no folder"),
         ("bm25s:a#b#c?d?e", "an engine is named by a URL"),
         ("bm25s:x?id", "options are name=value"),
@@ -68,8 +73,9 @@ def test_every_engine_has_a_module_that_imports_without_its_library(scheme: str)
     import subprocess
     import sys
 
+    libraries = ("bm25s", "rank_bm25", "tantivy", "jpype", "opensearchpy")
     program = (
-        f"import sys\nfor name in ('bm25s', 'rank_bm25', 'tantivy', 'jpype'): sys.modules[name] = None\n"
+        f"import sys\nfor name in {libraries}: sys.modules[name] = None\n"
         f"import qidf.engines.{ENGINES[scheme]} as module; module.open_url, module.OPTIONS"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

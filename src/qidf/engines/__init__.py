@@ -13,7 +13,15 @@ from typing import NamedTuple
 
 from qidf.engines.base import Collection, Engine, Model
 
-ENGINES = {"qidf": "embedded", "bm25s": "bm25s", "tantivy": "tantivy", "lucene": "lucene", "rank_bm25": "rank_bm25"}
+ENGINES = {
+    "qidf": "embedded",
+    "bm25s": "bm25s",
+    "tantivy": "tantivy",
+    "lucene": "lucene",
+    "rank_bm25": "rank_bm25",
+    "opensearch+http": "opensearch",
+    "opensearch+https": "opensearch",
+}
 """The scheme of a URL, and the module of this package that opens it."""
 
 _URL = re.compile(
@@ -45,6 +53,7 @@ def connect(url: str) -> Engine:
     - `bm25s:DIR`: a folder that `bm25s.BM25.save` wrote
     - `tantivy:DIR#field`: a Tantivy index
     - `lucene:DIR#field?analyzer=…&k1=…&b=…&jars=…`: a Lucene index, also Pyserini's and Anserini's
+    - `opensearch+https://HOST:9200/INDEX#field`: a running OpenSearch
 
     Options stand behind `?`, divided by `&`; `docs/engines.md` lists them. `#`, `?`, `&` and `%` in a name are written
     `%23`, `%3F`, `%26` and `%25`. A path may begin with `~`.

@@ -1,0 +1,153 @@
+"""`opensearch+https://HOST:9200/INDEX#field`: a field of a running OpenSearch, through its own Python client."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, urlsplit
+
+from qidf.engines.base import missing
+from qidf.engines.cluster import CLAUSES, Cluster
+from qidf.errors import EngineError
+
+if TYPE_CHECKING:
+    from qidf.engines import EngineURL
+
+OPTIONS = ("analyzer", "exact", "verify", "ca", "timeout")
+
+_PRIVILEGES = {
+    "_mtermvectors": "read (indices:data/read/mtv*)",
+    "_search": "read (indices:data/read/search)",
+    "_msearch": "read (indices:data/read/msearch)",
+    "_mapping": "view_index_metadata (indices:admin/mappings/fields/get)",
+    "_settings": "view_index_metadata (indices:monitor/settings/get)",
+    "_search_shards": "view_index_metadata (indices:admin/shards/search_shards)",
+}
+"""What a user needs for the requests that `Cluster` sends."""
+
+
+def open_url(url: EngineURL) -> Cluster:
+    """Open `opensearch+https://HOST:9200/INDEX#field?analyzer=…&exact=…&verify=…&ca=…&timeout=…`.
+
+    Credentials come from the environment, QIDF_USER and QIDF_PASSWORD, or from `USER:PASSWORD@` in the URL, which
+    others may see in a list of processes. `verify=false` takes a server's certificate as it is.
+    """
+    try:
+        from opensearchpy import OpenSearch
+    except ImportError:
+        raise missing("opensearch-py", "opensearch") from None
+    place = Place.of(url)
+    options: dict[str, Any] = {}
+    if place.user:
+        options["http_auth"] = (place.user, place.password)
+    if place.scheme == "https":
+        options |= {"verify_certs": place.verify, "ssl_show_warn": False}
+        if place.ca:
+            options["ca_certs"] = place.ca
+    client = OpenSearch(
+        place.server,
+        timeout=place.timeout,
+        max_retries=3,
+        retry_on_timeout=True,
+        retry_on_status=(429, 502, 503),
+        **options,
+    )
+    return from_client(client, place.index, url.field, analyzer=place.analyzer, exact=place.exact, url=place.shown)
+
+
+def from_client(
+    client: Any,
+    index: str,
+    field: str,
+    *,
+    analyzer: str = "",
+    exact: bool = True,
+    max_clauses: int = CLAUSES,
+    url: str = "",
+) -> Cluster:
+    """Return the engine of an `opensearchpy.OpenSearch` that you made: with AWS SigV4, TLS and retries as you like."""
+
+    def request(method: str, path: str, params: dict[str, str] | None = None, body: Any = None) -> Any:
+        from opensearchpy.exceptions import OpenSearchException
+
+        try:
+            return client.transport.perform_request(method, quoted(path), params=params, body=body)
+        except OpenSearchException as error:
+            status = getattr(error, "status_code", None)
+            raise explained(url or index, path, status, getattr(error, "info", None) or error) from None
+
+    version = request("GET", "/")["version"]["number"]
+    return Cluster(
+        request,
+        index,
+        field,
+        analyzer=analyzer,
+        exact=exact,
+        max_clauses=max_clauses,
+        k1_plus_1=int(version.split(".")[0]) < 3,
+        url=url,
+    )
+
+
+class Place:
+    """Where a server is, out of an engine's URL and the environment."""
+
+    def __init__(self, url: EngineURL) -> None:
+        self.scheme = url.scheme.partition("+")[2]
+        try:
+            parts = urlsplit(f"{self.scheme}:{url.path}")
+            host, port = parts.hostname, parts.port or 9200
+        except ValueError as error:
+            raise ValueError(f"no server in {url.scheme}: {error}") from None
+        kind = url.scheme.partition("+")[0]
+        self.index = parts.path.strip("/")
+        if not host or not self.index or "/" in self.index or not url.field:
+            raise ValueError(f"name server, index and field: {kind}+{self.scheme}://HOST:9200/INDEX#FIELD")
+        shown_host = f"[{host}]" if ":" in host else host
+        self.server = f"{self.scheme}://{shown_host}:{port}"
+        self.shown = f"{kind}+{self.server}/{self.index}#{url.field}"
+        self.user = unquote(parts.username or "") or os.environ.get("QIDF_USER", "")
+        self.password = unquote(parts.password or "") or os.environ.get("QIDF_PASSWORD", "")
+        options = url.options
+        self.analyzer = options.get("analyzer", "")
+        self.exact, self.verify = (_flag(options, name) for name in ("exact", "verify"))
+        self.ca = options.get("ca", "")
+        self.timeout = url.number("timeout", 10.0)
+        if not 0 < self.timeout <= 3600:
+            raise ValueError(f"timeout must be seconds between 0 and 3600, got {options['timeout']!r}")
+
+    @classmethod
+    def of(cls, url: EngineURL) -> Place:
+        """Return the place that a URL names. ValueError if it names none."""
+        return cls(url)
+
+
+def quoted(path: str) -> str:
+    """Return a path with what can't stand in one escaped."""
+    return quote(path, safe="/_,*-.:<>+~")
+
+
+def explained(url: str, path: str, status: Any, info: Any) -> EngineError:
+    """Return the error for what a server answered, or did not, to a request of `Cluster`'s."""
+    what = info.get("error", info) if isinstance(info, dict) else info
+    causes = what.get("root_cause") if isinstance(what, dict) else None
+    says = causes[0].get("reason") if causes else what.get("reason") if isinstance(what, dict) else str(what)
+    says = " ".join(str(says).split())[:300]
+    if status in (401, 403):
+        call = next((name for name in path.split("/") if name.startswith("_")), "")
+        needed = _PRIVILEGES.get(call, "monitor (cluster:monitor/main)")
+        who = "no such user or password" if status == 401 else f"the user lacks a privilege: {needed}"
+        return EngineError(f"{url} refuses, {who}. The server says: {says}")
+    if status == 404:
+        return EngineError(f"no such index at {url}. The server says: {says}")
+    if not isinstance(status, int):
+        return EngineError(f"{url} does not answer: {re.sub(r'<[^>]*>: ', '', says)}")
+    return EngineError(f"{url} can't be asked ({status}). The server says: {says}")
+
+
+def _flag(options: dict[str, str], name: str) -> bool:
+    value = options.get(name, "true")
+    if value not in ("true", "false"):
+        raise ValueError(f"{name} must be true or false, got {value!r}")
+    return value == "true"

@@ -1,0 +1,239 @@
+"""The OpenSearch engine on a real cluster of two nodes, with shards, replicas, aliases and deleted documents."""
+
+from __future__ import annotations
+
+import json
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from qidf.engines import connect
+from qidf.engines.cluster import Cluster
+from qidf.engines.opensearch import from_client
+from qidf.errors import EngineError, EngineWarning
+from tests.engines.conformance import DELETED, DOCUMENTS, Conformance, Subject
+from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.required import load
+
+opensearchpy = load("opensearch", "opensearchpy")
+
+ENGLISH = {"analysis": {"analyzer": {"default": {"type": "english"}}}}
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
+    made = opensearchpy.OpenSearch(cluster.url, timeout=30)
+    yield made
+    made.close()
+
+
+def write(
+    client: Any, index: str, documents: list[tuple[str, str]], *, settings: Any = None, field: Any = None
+) -> None:
+    """Index documents; those of DELETED are deleted again, and stay in the statistics until a merge."""
+    client.indices.delete(index=index, ignore_unavailable=True)
+    own = {
+        "number_of_shards": 2,
+        "number_of_replicas": 1,
+        "refresh_interval": -1,
+        "merge.policy.expunge_deletes_allowed": 90,
+    }
+    client.indices.create(
+        index=index,
+        body={
+            "settings": {"index": own, **(settings or {})},
+            "mappings": {"properties": {"body": field or {"type": "text"}, "other": {"type": "keyword"}}},
+        },
+        params={"wait_for_active_shards": "all"},
+    )
+    lines: list[Any] = []
+    for id, text in documents:
+        lines += [{"index": {"_index": index, "_id": id}}, {"body": text}]
+    client.bulk(body=lines, params={"refresh": "true"})
+    for id, _ in documents:
+        if id in DELETED:
+            client.delete(index=index, id=id)
+    client.indices.refresh(index=index)
+
+
+@pytest.fixture(scope="module", params=["standard", "english", "k1 0.9, b 0.4"])
+def subject(request: pytest.FixtureRequest, client: Any) -> Subject:
+    index = "conformance-" + request.param.partition(" ")[0]
+    settings: Any = ENGLISH if request.param == "english" else None
+    if request.param.startswith("k1"):
+        settings = {"index.similarity.default": {"type": "BM25", "k1": 0.9, "b": 0.4}}
+    write(client, index, DOCUMENTS, settings=settings)
+    engine = from_client(client, index, "body", max_clauses=4096)
+
+    def plain(query: str, k: int) -> list[tuple[str, float]]:
+        answer = client.search(
+            index=index,
+            body={"query": {"match": {"body": {"query": query}}}, "size": k, "_source": False},
+            params={"search_type": "dfs_query_then_fetch"},
+        )
+        return [(hit["_id"], hit["_score"]) for hit in answer["hits"]["hits"]]
+
+    return Subject(engine, dict(DOCUMENTS), DELETED, plain)
+
+
+class TestConformance(Conformance):
+    def tells_tokens(self, subject: Subject) -> bool:
+        return False
+
+
+def test_the_url_opens_it(cluster: Server, client: Any) -> None:  # noqa: F811
+    write(client, "by-url", DOCUMENTS[:5])
+    engine = connect(f"opensearch+{cluster.url}/by-url#body")
+    assert engine.collection().documents == 5  # one of them is deleted
+    assert engine.search("everywhere", 10)
+    assert engine.text("doc0") == dict(DOCUMENTS)["doc0"]
+    assert engine.text("doc1") is not None
+
+
+def test_statistics_need_no_query_before(client: Any) -> None:
+    write(client, "fresh", DOCUMENTS, settings=ENGLISH)
+    engine = from_client(client, "fresh", "body")
+    assert engine.collection().documents > 70  # the English analyzer knows no term in "a"
+    assert engine.doc_freqs(["config"])[0] > 0
+    client.indices.delete(index="empty", ignore_unavailable=True)
+    client.indices.create(index="empty", body={"mappings": {"properties": {"body": {"type": "text"}}}})
+    empty = from_client(client, "empty", "body")
+    assert empty.collection() == (0, 0, 0.0)
+    assert empty.search("anything") == []
+
+
+def test_an_alias_and_a_pattern_of_indices(client: Any) -> None:
+    write(client, "part-1", DOCUMENTS[:20])
+    write(client, "part-2", DOCUMENTS[20:])
+    client.indices.update_aliases(body={"actions": [{"add": {"index": "part-*", "alias": "both"}}]})
+    for name in ("both", "part-*", "part-1,part-2"):
+        engine = from_client(client, name, "body")
+        hits = engine.search("read the config file", 5)
+        answer = client.search(
+            index=name,
+            body={"query": {"match": {"body": "read the config file"}}, "size": 5, "_source": False},
+            params={"search_type": "dfs_query_then_fetch"},
+        )
+        plain = engine.search("read the config file", 5, q=1, a=1)
+        assert [hit.id for hit in plain] == [f"{hit['_index']}/{hit['_id']}" for hit in answer["hits"]["hits"]]
+        assert [hit.score for hit in plain] == pytest.approx(
+            [hit["_score"] for hit in answer["hits"]["hits"]], rel=1e-6
+        )
+        assert engine.explain("read the config file", hits[0].id).score == pytest.approx(hits[0].score, rel=1e-5)
+
+
+def test_a_filter_adds_nothing_to_a_score(client: Any) -> None:
+    write(client, "filtered", DOCUMENTS)
+    engine = from_client(client, "filtered", "body")
+    everything = {hit.id: hit.score for hit in engine.search("config file", 100)}
+    hits = engine.search("config file", 100, filter={"ids": {"values": ["doc1", "doc2", "doc5"]}})
+    assert {hit.id: hit.score for hit in hits} == {
+        id: score for id, score in everything.items() if id in ("doc1", "doc2", "doc5")
+    }
+
+
+def test_the_analyzer_is_the_mappings_search_analyzer(client: Any) -> None:
+    field = {"type": "text", "analyzer": "english", "search_analyzer": "whitespace"}
+    write(client, "two-analyzers", DOCUMENTS[:5], field=field)
+    assert [t.term for t in from_client(client, "two-analyzers", "body").analyze("Running files")] == [
+        "Running",
+        "files",
+    ]
+    english = from_client(client, "two-analyzers", "body", analyzer="english")
+    assert [t.term for t in english.analyze("Running files")] == ["run", "file"]
+
+
+def test_too_many_terms_lose_the_lightest(client: Any) -> None:
+    write(client, "wide", DOCUMENTS)
+    engine = from_client(client, "wide", "body", max_clauses=3)
+    with pytest.warns(EngineWarning, match="the lightest are left out"):
+        hits = engine.search("only7 only8 only9 everywhere", 50)
+    assert {hit.id for hit in hits} == {"doc7", "doc8", "doc9"}
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ({"type": "text", "norms": False}, "norms off"),
+        ({"type": "text", "index_options": "docs"}, "counts no terms"),
+        ({"type": "text", "index": False}, "not indexed"),
+        ({"type": "keyword"}, "of type keyword"),
+        ({"type": "text", "similarity": "boolean"}, "not BM25"),
+    ],
+)
+def test_fields_that_bm25_can_not_work_on(client: Any, field: Any, message: str) -> None:
+    client.indices.delete(index="unable", ignore_unavailable=True)
+    client.indices.create(index="unable", body={"mappings": {"properties": {"body": field}}})
+    with pytest.raises(EngineError, match=message):
+        from_client(client, "unable", "body")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [("/nowhere#body", "no such index"), ("/by-url#nope", "does not exist"), ("/by-url#other", "of type keyword")],
+)
+def test_what_is_not_there(cluster: Server, client: Any, url: str, message: str) -> None:  # noqa: F811
+    write(client, "by-url", DOCUMENTS[:5])
+    with pytest.raises(EngineError, match=message):
+        connect(f"opensearch+{cluster.url}{url}")
+
+
+def test_a_server_that_is_away() -> None:
+    with pytest.raises(EngineError, match="does not answer"):
+        connect("opensearch+http://127.0.0.1:9/index#body?timeout=1")
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A server that knows one user, who may not read mappings: the cluster of the tests has no users."""
+
+    def do_GET(self) -> None:
+        known = self.headers.get("Authorization") == "Basic " + b64encode(b"me:pass:word").decode()
+        allowed = known and self.path == "/"
+        body = {"version": {"number": "2.19.6"}} if allowed else {"error": {"reason": "no permissions", "type": "x"}}
+        data = json.dumps(body).encode()
+        self.send_response(200 if allowed else 403 if known else 401)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ("", "refuses, no such user or password"),
+        ("me:wrong@", "refuses, no such user or password"),
+        ("me:pass%3Aword@", "lacks a privilege: view_index_metadata"),
+    ],
+)
+@pytest.mark.parametrize("by", ["url", "environment"])
+def test_a_server_that_refuses(user: str, message: str, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    if by == "environment" and user:
+        name, _, password = user.removesuffix("@").partition(":")
+        monkeypatch.setenv("QIDF_USER", name)
+        monkeypatch.setenv("QIDF_PASSWORD", password.replace("%3A", ":"))
+        user = ""
+    try:
+        with pytest.raises(EngineError, match=message) as raised:
+            connect(f"opensearch+http://{user.replace('%', '%25')}127.0.0.1:{server.server_port}/index#body")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert "pass" not in str(raised.value).replace("password", "")
+
+
+def test_without_dfs_the_scores_are_near(client: Any) -> None:
+    write(client, "near", DOCUMENTS)
+    exact, near = (from_client(client, "near", "body", exact=exact) for exact in (True, False))
+    assert isinstance(near, Cluster)
+    for one, two in zip(exact.search("read the config file", 5), near.search("read the config file", 5), strict=True):
+        assert one.score == pytest.approx(two.score, rel=0.5)
