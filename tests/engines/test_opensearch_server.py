@@ -141,7 +141,8 @@ def test_a_failing_download_skips(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert not list(tmp_path.glob("opensearch-*/"))
 
 
-def test_a_node_that_dies_is_told_with_its_log(tmp_path: Path) -> None:
+def test_a_node_that_dies_is_told_with_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QIDF_REQUIRE_ENGINES", "lucene,opensearch")
     (tmp_path / "node-0.log").write_text("the reason")
     node = subprocess.Popen(["true"])
     node.wait()
