@@ -37,6 +37,7 @@ _DEFINES = re.compile(
     r"(?:\b(?:def|class|fn|func|function|fun|sub|struct|enum|union|trait|interface|type|typedef|impl|module|namespace|package"
     r"|protocol|record|object|macro|macro_rules!|proc|defn|defun|const|let|var|val|static)|#[ \t]*define)[ \t]+\(?\Z"
 )
+_MOST = 500_000  # code points of a text that an engine analyzes for a passage: a second at most
 _LOOKBACK = 24  # characters before a match that may hold such a word
 
 
@@ -139,7 +140,7 @@ def passage_of(
         stored = index.text(hit.id)
         if stored is None:
             return Passage(0, 0, "", [], False, "text not stored")
-        return best_passage(stored, terms, index, lines=lines, width=width, first_line=hit.line)
+        return best_passage(stored[:_MOST], terms, index, lines=lines, width=width, first_line=hit.line)
     try:
         text = index.text(hit.id)
     except SourceError as error:

@@ -243,6 +243,16 @@ def test_offsets_of_java_become_code_points(text: str) -> None:
         assert java(len(text[:i].encode("utf-16-le", "surrogatepass")) // 2) == i
 
 
+def test_placing_tokens_takes_time_in_proportion_to_the_text() -> None:
+    """Stems that stand nowhere must not each be looked for in all of the text."""
+    words = ["parsing"] * 200_000
+    found = placed(" ".join(words), ["parsx"] * len(words))
+    assert len(found) == len(words)
+    assert {(token.start, token.end) for token in found} == {(0, 0)}
+    far = "x" * 10_000 + " far"
+    assert placed(far, ["far"]) == [Token("far", 10_001, 10_004)]
+
+
 def test_find_tells_where_wanted_terms_stand() -> None:
     assert Tiny().find("𝒳 a b a", {b"a": 7, "𝒳".encode(): 2}) == [(0, 1, 2), (2, 3, 7), (6, 7, 7)]
 

@@ -381,20 +381,28 @@ def placed(text: str, tokens: Iterable[Any]) -> list[Token]:
 
     out, at, lower = [], 0, text.lower()
     lower = lower if len(lower) == len(text) else text
+    patience = _PATIENCE
     for token in tokens:
         if isinstance(token, Token):
             out.append(token)
             continue
         if not isinstance(token, str):
             raise TypeError(f"an analysis must return str or Token, got {type(token).__name__}")
-        start = text.find(token, at)
+        near = at + len(token) + _NEAR
+        start = text.find(token, at, near)
         if start < 0:
+            start = lower.find(token.lower(), at, near)
+        if start < 0 and patience:  # far away, or nowhere: too slow to find out for each stem of a long text
             start = lower.find(token.lower(), at)
+            patience -= start < 0
         end = start + len(token) if start >= 0 else at
-        start = max(start, 0) if start >= 0 else at
-        out.append(Token(token, start, end))
+        out.append(Token(token, start if start >= 0 else at, end))
         at = end
     return out
+
+
+_NEAR = 2000  # code points that are looked through for the next token
+_PATIENCE = 100  # tokens that may be looked for in all of a text, in vain
 
 
 def code_points(text: str) -> Callable[[int], int]:
