@@ -14,7 +14,7 @@ import pytest
 import qidf
 from qidf.engines import bm25s as engine
 from qidf.engines import connect, rescale
-from qidf.errors import EngineError, IndexCorruptError
+from qidf.errors import EngineError, EngineWarning, IndexCorruptError
 from tests.engines.bm25s_folder import METHODS, ask, bm25s, load_folder, retriever, save, texts
 from tests.engines.conformance import DOCUMENTS, Conformance, Subject
 
@@ -122,7 +122,7 @@ def test_scores_of_another_q_are_not_weighed_twice(tmp_path: Path) -> None:
     loaded = load_folder(folder)
     loaded.save(tmp_path / "again", show_progress=False)  # without what tells its q
     for source in (loaded, tmp_path / "again"):
-        with pytest.raises(ValueError, match=r"If qidf scaled them, say so \(bm25s:DIR\?q=Q"):
+        with pytest.warns(EngineWarning, match=r"If qidf scaled them, say so \(bm25s:DIR\?q=Q"):
             engine.Bm25s(source)
         hits = engine.Bm25s(source, stored_q=0.3).search(QUERY, 20)
         assert [hit.id for hit in hits] == [hit.id for hit in before]
@@ -145,6 +145,19 @@ def test_documents_have_the_names_of_the_saved_corpus(tmp_path: Path) -> None:
     assert connect(f"bm25s:{folder}").text("b.py") == ROWS[1][1]
     (folder / engine.CORPUS).unlink()
     assert [hit.id for hit in connect(f"bm25s:{folder}").search("parse")] == ["2", "1"]
+
+
+def test_a_name_that_no_ranking_showed_is_found(tmp_path: Path) -> None:
+    corpus = [{"id": f"doc-{i % 50}", "text": text} for i, text in enumerate(texts())]
+    opened = connect(f"bm25s:{save(tmp_path / 'saved', texts(), corpus=corpus)}")
+    assert opened.text("doc-49") == texts()[49]
+    assert opened.text("doc-3") == texts()[3]  # of equal names the first
+    hit = opened.search("only53", 1)[0]
+    assert (hit.id, opened.text(hit.id)) == ("doc-3", texts()[53])  # but of a ranking the one it showed
+    with pytest.raises(KeyError):
+        opened.text("doc-77")
+    with pytest.raises(KeyError):
+        opened.explain("common", "1" * 5000)
 
 
 def test_a_corpus_of_plain_texts(tmp_path: Path) -> None:

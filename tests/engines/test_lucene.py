@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -377,6 +378,29 @@ class TestIds:
         write_fields(tmp_path, [fields(body="x", unstored=("y", "DOCS", False, False))])
         with pytest.raises(EngineError, match=f"id must be a stored field of .*got '{id}'"):
             Lucene(tmp_path, id=id, jars=JARS)
+
+
+def test_closing_waits_for_searches_that_run(folder: Path) -> None:
+    for _ in range(20):
+        engine = Lucene(folder, jars=JARS)
+        engine.search("the query")
+
+        def search(engine: Lucene = engine) -> int:
+            done = 0
+            try:
+                while done < 500:
+                    engine.search("the query parse schema", 5)
+                    done += 1
+            except EngineError as error:
+                if "is closed" not in str(error):
+                    raise
+            return done
+
+        with ThreadPoolExecutor(3) as pool:
+            running = [pool.submit(search) for _ in range(3)]
+            engine.close()
+            engine.close()
+            assert all(one.result() >= 0 for one in running)
 
 
 class TestAnserini:

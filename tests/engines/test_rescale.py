@@ -281,12 +281,51 @@ def test_what_q_can_not_be(q: Any, message: str, tmp_path: Path) -> None:
     assert snapshot(folder) == before
 
 
-def test_a_q_too_extreme_for_the_floats_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("q", [-30, 1e36, 1e50])
+def test_a_q_too_extreme_for_the_floats_changes_nothing(q: float, tmp_path: Path) -> None:
     folder = save(tmp_path / "saved", texts())
     before = snapshot(folder)
     with pytest.raises(ValueError, match="beyond what float32"):
-        rescale.apply(folder, -30)
+        rescale.apply(folder, q)
     assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize("stop", [1, 2])
+def test_interrupted_while_the_original_is_put_back(stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save(tmp_path / "saved", texts(), method="bm25+")
+    before = snapshot(folder)
+    rescale.apply(folder, 0.05)
+    keep, calls = rescale._keep, 0
+
+    def interrupted(path: Path, kept: Path) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == stop:
+            raise KeyboardInterrupt
+        keep(path, kept)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rescale, "_keep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            rescale.apply(folder, 1)
+    rescale.apply(folder, 0.5)
+    assert rescale.apply(folder, 1).exact
+    assert snapshot(folder) == before
+
+
+def test_opening_while_another_applies_pairs_scores_with_their_q(tmp_path: Path) -> None:
+    folder = save(tmp_path / "saved", texts(200))
+    top = {1.0: float(np.max(engine.read_scores(folder).data))}
+    for q in (0.05, 0.4):
+        rescale.apply(folder, q)
+        top[q] = float(np.max(engine.read_scores(folder).data))
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        for _ in range(500):
+            scores = engine.read_scores(folder)
+            assert float(np.max(scores.data)) == top[scores.q]
+        process.kill()
 
 
 def test_where_a_copy_can_not_go(tmp_path: Path) -> None:

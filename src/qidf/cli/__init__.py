@@ -72,7 +72,7 @@ def _report(error: BaseException) -> int:
             message = f"{_name(error.filename)}: {why}" if error.filename is not None else why
         elif isinstance(error, (QidfError, ValueError)):
             message = str(error)
-            if isinstance(error, IndexCorruptError) and "--rebuild" not in message:
+            if isinstance(error, IndexCorruptError) and "again" not in message:  # an engine says how to make its own
                 message += " (build the index again: qidf index PATH --rebuild)"
         else:
             message = f"unexpected {type(error).__name__}: {error} (a bug of qidf's: QIDF_TRACEBACK=1 shows where)"

@@ -30,7 +30,9 @@ qidf apply bm25s saved --q 1                         back to bm25s' own
 @click.argument("folder", metavar="DIR", type=click.Path(readable=False))
 @click.option("--q", metavar="hapax|NUMBER", required=True, help="The q of the new scores; 1 puts bm25s' own back.")
 @click.option("--out", metavar="DIR", type=click.Path(readable=False), help="Write a copy there and leave DIR alone.")
-@click.option("--no-backup", is_flag=True, help="Keep no original: half the disk, but going back costs a last bit.")
+@click.option(
+    "--no-backup", is_flag=True, help="Keep no original (one kept before stays): going back costs a last bit."
+)
 @options.json_output
 def command(kind: str, folder: str, q: str, out: str | None, no_backup: bool, as_json: bool) -> None:
     """Multiply every score in DIR by idf_q / idf of its term, in one pass; bm25s loads the folder as before.

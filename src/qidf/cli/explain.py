@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qidf.cli import options
-from qidf.cli.output import Style, cells, clean, count, note, say, say_json, table
+from qidf.cli.output import Style, cells, clean, count, say, say_json, table
 
 if TYPE_CHECKING:
     from qidf.engines import Engine
@@ -59,23 +59,18 @@ def command(
     as_json: bool,
 ) -> None:
     """Show what each term of QUERY adds to the score of the document ID (a path below PATH, as search prints it)."""
-    import warnings
-
-    from qidf.cli.places import open_place
-    from qidf.errors import AnalyzerWarning, QidfError
+    from qidf.cli.places import open_place, remarks
+    from qidf.errors import QidfError
 
     arguments: dict[str, Any] = {**options.check(q, a, k1, b, odds)}
     if engine is not None:
         arguments = options.for_engine(arguments)
     opened = open_place(path, index, engine, no_refresh=no_refresh)
     try:
-        with warnings.catch_warnings(record=True) as doubts:
-            warnings.simplefilter("always", AnalyzerWarning)
+        with remarks():
             explanation = opened.explain(query, id, **arguments)
     except KeyError:
         raise QidfError(f"no document {id!r} in {_where(opened)}") from None
-    for doubt in doubts:
-        note(str(doubt.message))
     if as_json:
         say_json({**explanation._asdict(), "terms": [term._asdict() for term in explanation.terms]})
         return

@@ -28,7 +28,25 @@ def open_place(path: str | None, index: str | None, engine: str | None, *, no_re
         raise UsageError(f"--engine names an index of its own: leave {' and '.join(given)} out")
     from qidf.engines import connect
 
-    return connect(engine)
+    with remarks():
+        return connect(engine)
+
+
+@contextmanager
+def remarks() -> Iterator[None]:
+    """Print the warnings of engines as remarks, each once."""
+    import warnings
+
+    from qidf.errors import AnalyzerWarning, EngineWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", AnalyzerWarning)
+        warnings.simplefilter("always", EngineWarning)
+        yield
+    for message in dict.fromkeys(
+        str(one.message) for one in caught if one.category in (AnalyzerWarning, EngineWarning)
+    ):
+        note(message)
 
 
 def open_index(path: str | None, index: str | None, *, no_refresh: bool = False) -> Index:

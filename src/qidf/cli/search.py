@@ -64,19 +64,23 @@ def command(
     """
     import warnings
 
-    from qidf.cli.places import open_place
+    from qidf.cli.places import open_place, remarks
     from qidf.errors import AnalyzerWarning
     from qidf.passages import passage_of
 
-    warnings.simplefilter("ignore", AnalyzerWarning)  # said in our own way below
     arguments: dict[str, Any] = {**options.check(q, a, k1, b, odds, k)}
     if engine is not None:
         arguments = options.for_engine(arguments)
     opened = open_place(path, index, engine, no_refresh=no_refresh)
-    hits = opened.search(query, k, **arguments)
+    with remarks():
+        hits = opened.search(query, k, **arguments)
     _tell_unknown(opened, query, bool(hits))
-    terms = opened.weights(query, **{name: arguments[name] for name in ("q", "a", "odds") if name in arguments})
-    explanations = [opened.explain(query, hit.id, **arguments) if explain else None for hit in hits]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AnalyzerWarning)  # said already
+        terms = opened.weights(query, **{name: arguments[name] for name in ("q", "a", "odds") if name in arguments})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AnalyzerWarning)
+        explanations = [opened.explain(query, hit.id, **arguments) if explain else None for hit in hits]
     if as_json:
         passages = [passage_of(opened, hit, terms) for hit in hits]
         say_json(list(map(_as_dict, hits, passages, explanations)))
@@ -189,14 +193,13 @@ def _tell_unknown(index: Index | Engine, query: str, found: bool) -> None:
         return
     unknown = [word for word, n in zip(words, index.doc_freqs(words), strict=True) if not n]
     weighs = not unknown or len(unknown) < len(words)
-    if weighs and not found:
+    if weighs and not found and not isinstance(index, Index):
+        note("the index gives every known word of the query an idf of 0")
+    elif weighs and not found:
         note("every known word of the query weighs 0: it stands in more than half of the documents (--odds robertson)")
     if unknown:
         what = "no word of the query is" if len(unknown) == len(words) else "not"
         note(f"{what} in the index: {_list(unknown)}")
-    doubt = "" if isinstance(index, Index) else index.doubt(len(words), len(words) - len(unknown))
-    if doubt:
-        note(doubt)
 
 
 def _tell_stale(hits: list[Hit], passages: list[Passage]) -> None:

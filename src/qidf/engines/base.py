@@ -345,7 +345,8 @@ class Engine(ABC):
                     if not boost < _LARGEST:
                         raise ValueError(f"weight of {term!r} is beyond the engine's 32-bit floats: {weight!r}")
                     boost = float32(boost)
-                clauses.append(Clause(term, n, boost))
+                if boost:
+                    clauses.append(Clause(term, n, boost))
         return clauses
 
 

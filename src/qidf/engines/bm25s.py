@@ -10,9 +10,9 @@ of tokens and the term counts; `qidf.engines.stored_scores` works the latter two
 from __future__ import annotations
 
 import json
-import math
 import operator
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -26,7 +26,7 @@ from qidf.analysis.word import STOP_WORDS
 from qidf.analysis.word import analyze as words
 from qidf.engines.base import Clause, Collection, Engine, placed
 from qidf.engines.stored_scores import StoredScores, model_of, number, part0
-from qidf.errors import EngineError, IndexCorruptError, IndexNotFoundError
+from qidf.errors import EngineError, EngineWarning, IndexCorruptError, IndexNotFoundError
 from qidf.index.search import Hit, scanner
 
 if TYPE_CHECKING:
@@ -46,6 +46,20 @@ PARAMETERS = "params.index.json"
 CORPUS = "corpus.jsonl"
 OFFSETS = "corpus.mmindex.json"
 TOKENIZER = "vocab.tokenizer.json"
+
+FILES = (
+    DATA,
+    INDICES,
+    INDPTR,
+    NONOCCURRENCE,
+    VOCABULARY,
+    PARAMETERS,
+    CORPUS,
+    OFFSETS,
+    TOKENIZER,
+    "stopwords.tokenizer.json",
+)
+"""What bm25s writes."""
 
 _APPLIED = "_qidf_applied"
 _TEXTS = ("text", "content", "contents", "body", "code")  # where an entry of a corpus may hold its document
@@ -91,8 +105,11 @@ class Bm25s(Engine):
     ------
     IndexNotFoundError, EngineError, IndexCorruptError
         There is no such folder, or bm25s did not save it, or it is damaged. The message names the file.
-    ValueError
-        The stored scores are not those of `stored_q`.
+
+    Warns
+    -----
+    EngineWarning
+        The stored scores do not look like those of q = 1: all weights would be wrong. Not where `stored_q` is given.
     """
 
     def __init__(
@@ -118,7 +135,11 @@ class Bm25s(Engine):
             self._scores = applied["original"][2] if applied else scores_of(source, q=stored_q or 1.0)
             self._vocabulary = source.vocab_dict
             self._corpus = source.corpus
-        self._scores.check()
+        if stored_q is None:
+            try:
+                self._scores.check()
+            except ValueError as doubt:
+                warnings.warn(f"{self.url}: {doubt}", EngineWarning, stacklevel=2)
         if _is_numbers(self._vocabulary):
             raise EngineError(
                 f"{self.url} has numbers in place of terms, as bm25s' Tokenizer makes them: index its tuples"
@@ -130,6 +151,7 @@ class Bm25s(Engine):
         self.analyzer = analyze if isinstance(analyze, str) else "a function"
         self._tokens = _analysis(analyze, stemmer, self._vocabulary)
         self._documents = Collection(self._scores.documents, None, None)
+        self._recent: dict[str, int] = {}
 
     def analyze(self, text: str) -> list[Token]:
         return self._tokens(text)
@@ -152,14 +174,14 @@ class Bm25s(Engine):
             least = np.partition(scores[found], len(found) - k)[len(found) - k]
             found = found[scores[found] >= least]
         order = np.argsort(-scores[found], kind="stable")[:k]
-        return [
-            Hit(rank, self._name(document), "", 1, score)
-            for rank, (document, score) in enumerate(
-                zip(found[order].tolist(), (scores[found[order]] + constant).tolist(), strict=True), 1
-            )
-        ]
+        names = [self._name(document) for document in found[order].tolist()]
+        self._recent = dict(zip(reversed(names), reversed(found[order].tolist()), strict=True))
+        totals = (scores[found[order]] + constant).tolist()
+        return [Hit(rank, name, "", 1, score) for rank, (name, score) in enumerate(zip(names, totals, strict=True), 1)]
 
     def parts(self, id: str, terms: Sequence[str]) -> list[tuple[float, int | None]]:
+        if not isinstance(id, str):
+            raise TypeError(f"id must be str, got {type(id).__name__}")
         document, N = self._number(id), self._scores.documents
         out: list[tuple[float, int | None]] = []
         for term, n in zip(terms, self.doc_freqs(terms), strict=True):
@@ -195,15 +217,25 @@ class Bm25s(Engine):
         return str(entry.get(self._id, document)) if isinstance(entry, dict) else str(document)
 
     def _number(self, id: str) -> int:
-        if id.isascii() and id.isdigit() and int(id) < self._scores.documents and self._name(int(id)) == id:
-            return int(id)
-        for document in range(self._scores.documents if self._corpus is not None else 0):
-            if self._name(document) == id:
-                return document
-        raise KeyError(id)
+        if id in self._recent:  # of the last ranking, which is what is mostly asked for
+            return self._recent[id]
+        number = int(id) if id.isascii() and id.isdigit() and len(id) < 16 else self._scores.documents
+        if number < self._scores.documents and self._name(number) == id:
+            return number
+        return self._numbers[id]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The number of each document by its name, the first of equal ones: one pass over the corpus."""
+        numbers: dict[str, int] = {}
+        for document, entry in enumerate(self._corpus if self._corpus is not None else ()):
+            numbers.setdefault(
+                str(entry.get(self._id, document)) if isinstance(entry, dict) else str(document), document
+            )
+        return numbers
 
 
-def apply(retriever: Any, q: float | str, *, stored_q: float = 1.0) -> float:
+def apply(retriever: Any, q: float | str, *, stored_q: float | None = None) -> float:
     """Give a `bm25s.BM25` in memory the scores of another q; return that q as a number.
 
     Everything else of bm25s goes on as it was: `retrieve`, its backends, masks. The scores at q = 1 are kept beside the
@@ -215,7 +247,8 @@ def apply(retriever: Any, q: float | str, *, stored_q: float = 1.0) -> float:
         Indexed or loaded, of any method of bm25s; `idf_method` may differ.
     q : float or "hapax"
     stored_q : float, default 1
-        The q of the scores it holds, where they came from a folder that `qidf apply` changed.
+        The q of the scores it holds, where they came from a folder that `qidf apply` changed. Where it is given it is
+        believed; else the scores must look like those of q = 1.
 
     Raises
     ------
@@ -228,8 +261,9 @@ def apply(retriever: Any, q: float | str, *, stored_q: float = 1.0) -> float:
     if state is not None:
         scores, nonoccurrence, untouched = state["original"]
     else:
-        untouched = scores_of(retriever, q=stored_q)
-        untouched.check()
+        untouched = scores_of(retriever, q=1.0 if stored_q is None else stored_q)
+        if stored_q is None:
+            untouched.check()
         scores, nonoccurrence = retriever.scores, retriever.nonoccurrence_array
     value = number(q, untouched)
     if value == untouched.q:
@@ -276,7 +310,12 @@ def read_scores(folder: Path) -> StoredScores:
     from qidf.engines import rescale
 
     parameters = read_parameters(folder)
-    data, indices, indptr = (read_array(folder / name) for name in (DATA, INDICES, INDPTR))
+    while True:  # `apply` may put other scores there in between
+        before = _stamp(folder / DATA)
+        data, indices, indptr = (read_array(folder / name) for name in (DATA, INDICES, INDPTR))
+        q = rescale.current_q(folder)
+        if _stamp(folder / DATA) == before:
+            break
     model = model_of(
         parameters["method"],
         parameters.get("idf_method") or parameters["method"],
@@ -286,9 +325,17 @@ def read_scores(folder: Path) -> StoredScores:
         data.dtype,
     )
     try:
-        return StoredScores(data, indices, indptr, int(parameters["num_docs"]), model, rescale.current_q(folder))
+        return StoredScores(data, indices, indptr, int(parameters["num_docs"]), model, q)
     except IndexCorruptError as error:
         raise IndexCorruptError(f"{folder}: {error} (index and save it again with bm25s)") from None
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def read_parameters(folder: Path) -> dict[str, Any]:
@@ -302,9 +349,12 @@ def read_parameters(folder: Path) -> dict[str, Any]:
     wanted = ("method", "k1", "b", "num_docs")
     if not isinstance(parameters, dict) or any(name not in parameters for name in wanted):
         raise EngineError(f"{path} is not of a version of bm25s that qidf knows: it must hold {', '.join(wanted)}")
+    for name in ("method", "idf_method"):
+        if not isinstance(parameters.get(name) or "", str):
+            raise IndexCorruptError(f"{path}: {name} must be a name, got {parameters[name]!r}")
     for name in ("k1", "b", "delta", "num_docs"):
         value = parameters.get(name, 0.5)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1e15:
             raise IndexCorruptError(f"{path}: {name} must be a number of at least 0, got {value!r}")
     if parameters["b"] > 1 or parameters["num_docs"] != int(parameters["num_docs"]):
         raise IndexCorruptError(f"{path}: b must be in [0, 1] and num_docs whole, got {parameters}")
@@ -352,7 +402,7 @@ def read_array(path: Path) -> NDArray[Any]:
             array = np.lib.format.open_memmap(path, mode="r")
     except FileNotFoundError:
         raise EngineError(f"{path} is missing: save the index again with bm25s") from None
-    except (ValueError, EOFError, OverflowError, TypeError, SyntaxError) as error:
+    except (ValueError, EOFError, OverflowError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
         raise IndexCorruptError(f"{path} is damaged or no array of numbers: {error}") from None
     if array.dtype.hasobject:
         raise IndexCorruptError(f"{path} is damaged or no array of numbers: it holds Python objects")
@@ -368,7 +418,7 @@ class _Corpus(Sequence[Any]):
 
     @classmethod
     def open(cls, folder: Path) -> _Corpus | None:
-        if not (folder / CORPUS).exists():
+        if not (folder / CORPUS).is_file():
             return None
         if (folder / OFFSETS).exists():
             offsets = read_json(folder / OFFSETS)
@@ -378,7 +428,9 @@ class _Corpus(Sequence[Any]):
                 for line in lines:
                     offsets.append(at)
                     at += len(line)
-        if not isinstance(offsets, list) or not all(type(offset) is int and offset >= 0 for offset in offsets):
+        if not isinstance(offsets, list) or not all(
+            type(offset) is int and 0 <= offset < 1 << 63 for offset in offsets
+        ):
             raise IndexCorruptError(f"{folder / OFFSETS} must hold a list of offsets")
         return cls(folder / CORPUS, offsets)
 
@@ -390,13 +442,19 @@ class _Corpus(Sequence[Any]):
             return None  # bm25s leaves out what it can't serialize
         with open(self._path, "rb") as lines:
             lines.seek(self._offsets[number])
-            try:
-                return json.loads(lines.readline())
-            except (ValueError, RecursionError):
-                raise IndexCorruptError(f"{self._path}: entry {number} is damaged") from None
+            return self._parse(number, lines.readline())
+
+    def _parse(self, number: int, line: bytes) -> Any:
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError):
+            raise IndexCorruptError(f"{self._path}: entry {number} is damaged") from None
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[number] for number in range(len(self)))
+        with open(self._path, "rb") as lines:
+            for number, offset in enumerate(self._offsets):
+                lines.seek(offset)
+                yield self._parse(number, lines.readline())
 
 
 def _analysis(
@@ -428,10 +486,10 @@ def _analysis(
 
 def _mask(filter: Any, documents: int) -> NDArray[np.bool_]:
     """Return which documents may be found, as an array of bool. ValueError if the filter's shape is another."""
-    if isinstance(filter, np.ndarray):
+    if isinstance(filter, np.ndarray) and filter.dtype == bool:
         if filter.shape != (documents,):
             raise ValueError(f"filter must have one value for each of {documents:,} documents, got {filter.shape}")
-        return filter.astype(bool, copy=False)
+        return filter
     mask = np.zeros(documents, dtype=bool)
     try:
         mask[[number for number in map(operator.index, filter) if 0 <= number < documents]] = True

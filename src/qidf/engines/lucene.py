@@ -109,6 +109,7 @@ class Lucene(Engine):
             raise EngineError(f"no Lucene index at {where}: the folder has no segments file")
         java = self._java = jvm.start(os.fspath(jars))
         self.url = f"lucene:{where}"  # until the field is known
+        self._closed = False
         with self._reading():
             self._directory = java.FSDirectory.open(java.Paths.get(where))
             try:
@@ -241,9 +242,10 @@ class Lucene(Engine):
             return int(self._java.SmallFloat.byte4ToInt(self._java.Byte(norms.longValue()))) if held else 0
 
     def close(self) -> None:
-        with self._reading():
-            self.reader.close()
-            self._directory.close()
+        """Let go of the reader; it is closed when the searches that are running are done."""
+        if not self._closed:
+            self._closed = True
+            self.reader.decRef()  # its files with the last reference; the directory holds none of its own
 
     # terms and documents, as Lucene has them
 
@@ -320,9 +322,18 @@ class Lucene(Engine):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn Java's exceptions into errors of one line."""
+        """Turn Java's exceptions into errors of one line, and hold the reader: who closes it meanwhile must wait, since
+        Java would read from a map that is no more.
+        """
+        reader = getattr(self, "reader", None)
+        if reader is not None and not reader.tryIncRef():
+            raise EngineError(f"{self.url} is closed")
         try:
-            yield
+            try:
+                yield
+            finally:
+                if reader is not None:
+                    reader.decRef()
         except self._java.Throwable as error:
             name, says = jvm.told(error)
             if name in ("IndexFormatTooOldException", "IndexFormatTooNewException") or "Could not load codec" in says:

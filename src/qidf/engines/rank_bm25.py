@@ -161,7 +161,10 @@ class RankBM25(Engine):
 
     def _mask(self, filter: Any) -> NDArray[np.bool_]:
         N = len(self._ids)
+        if isinstance(filter, str):
+            raise TypeError("filter must be an array of bool or a container of ids, got one str")
         if not isinstance(filter, np.ndarray):
+            filter = set(filter)
             return np.fromiter((id in filter for id in self._ids), bool, N)
         if filter.dtype != bool or filter.shape != (N,):
             raise ValueError(f"filter must be bool of shape ({N},), got {filter.dtype} of shape {filter.shape}")
@@ -235,9 +238,11 @@ def _kind(bm25: Any) -> _Kind:
     wanted = ("corpus_size", "avgdl", "doc_freqs", "idf", "doc_len", "k1", "b", own)
     if not name or not all(hasattr(bm25, attribute) for attribute in wanted):
         raise EngineError(f"expected a {', '.join(_KINDS)} of rank_bm25, got {type(bm25).__name__}")
-    owner = next((base.__name__ for base in type(bm25).__mro__ if "_calc_idf" in vars(base)), name)
-    if owner != name:
-        raise EngineError(f"{owner} has an idf of its own (_calc_idf): qidf knows those of {', '.join(_KINDS)}")
+    for method in ("_calc_idf", "get_scores", "get_batch_scores"):
+        owner = next((base.__name__ for base in type(bm25).__mro__ if method in vars(base)), name)
+        if owner != name:
+            what = "an idf" if method == "_calc_idf" else "scores"
+            raise EngineError(f"{owner} has {what} of its own ({method}): qidf knows those of {', '.join(_KINDS)}")
     return _KINDS[name]
 
 

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -131,7 +131,9 @@ def _apply(folder: Path, q: float | str, backup: bool, progress: Callable[[int, 
             _forget(folder)  # of an index that was saved again since
         return Applied(str(folder), value, was, 0, kept or was == 1.0, str(originals[bm25s.DATA]) if kept else "")
     if value == 1.0 and kept:
-        for name in names:  # each by a second name, so that an interrupted run can begin again
+        # Each by a second name, so that an interrupted run can begin again; the scores last, since it is by them that a
+        # folder counts as q = 1, whose files are the original.
+        for name in reversed(names):
             if originals[name].exists():
                 _keep(originals[name], folder / name)
         _sync(folder)
@@ -185,7 +187,8 @@ def _copy(source: Path, out: Path, q: float | str, progress: Callable[[int, int]
     try:
         made.mkdir()
         for entry in sorted(source.iterdir()):
-            if entry.name not in names and not entry.name.startswith(_OURS) and entry.is_file():
+            ours = entry.name in names or entry.name.startswith(_OURS)
+            if not ours and entry.is_file() and (entry.name in bm25s.FILES or not entry.is_symlink()):
                 shutil.copyfile(entry, made / entry.name)
                 _durable(made / entry.name)
         files = _write(untouched, value, made, progress)
@@ -199,7 +202,9 @@ def _copy(source: Path, out: Path, q: float | str, progress: Callable[[int, int]
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise
-    return Applied(str(out), value, was, len(scores.data), untouched.q == 1.0, str(source / bm25s.DATA))
+    kept = BACKUP + bm25s.DATA if untouched is not scores else bm25s.DATA if was == 1.0 else ""
+    original = str(source / kept) if kept else ""
+    return Applied(str(out), value, was, len(scores.data), untouched.q == 1.0, original)
 
 
 def _read(folder: Path) -> StoredScores:
@@ -248,9 +253,13 @@ def _npy(path: Path, like: NDArray[Any]) -> Iterator[Callable[[NDArray[Any]], No
     with open(path, "wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(like.dtype), "fortran_order": False, "shape": like.shape}
         np.lib.format.write_array_header_1_0(file, header)
-        yield lambda piece: piece.tofile(file)
+        yield lambda piece: _write_piece(file, piece)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _write_piece(file: BinaryIO, piece: NDArray[Any]) -> None:
+    file.write(np.ascontiguousarray(piece).view(np.uint8).data if len(piece) else b"")
 
 
 # What q a folder has
@@ -310,6 +319,7 @@ def _read_state(folder: Path) -> dict[str, Any] | None:
         if all(
             isinstance(one, dict)
             and type(one.get("q")) in (int, float)
+            and abs(one["q"]) < 1e100
             and isinstance(one.get("files"), dict)
             and bm25s.DATA in one["files"]
             and all(

@@ -62,7 +62,11 @@ class StoredScores:
         data, indices, indptr = self.data, self.indices, self.indptr
         if not (data.ndim == indices.ndim == indptr.ndim == 1):
             raise IndexCorruptError("the arrays of the scores must have one dimension")
-        if data.dtype.kind != "f" or indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+        if (
+            data.dtype not in (np.float16, np.float32, np.float64)
+            or indices.dtype.kind not in "iu"
+            or indptr.dtype.kind not in "iu"
+        ):
             raise IndexCorruptError(
                 "scores must be floats, document numbers and offsets integers,"
                 f" got {data.dtype}, {indices.dtype}, {indptr.dtype}"
@@ -101,7 +105,10 @@ class StoredScores:
         """
         old, new = self.idfs(self.q), self.idfs(q)
         largest = float(np.max(new, initial=0.0)) * (self.model.k1 + 1) * max(1.0, self.model.delta)
-        if not largest < float(np.finfo(self.data.dtype).max):
+        limits = np.finfo(self.data.dtype)
+        least = float(np.min(new[old > 0], initial=np.inf))
+        smallest = float(limits.tiny) * (1e6 if self.data.dtype.itemsize > 2 else 1)  # a score is some of its idf
+        if not largest < float(limits.max) or least < min(smallest, float(np.min(old[old > 0], initial=np.inf))):
             raise ValueError(f"q = {q!r} gives weights beyond what {self.data.dtype} scores can hold")
         return np.divide(new, old, out=np.ones_like(new), where=old > 0)
 
@@ -160,6 +167,7 @@ class StoredScores:
         wanted[::stride] = True
         idfs, pieces = self.idfs(self.q), []
         for start, stop, first, counts in self._columns():
+            self._check_documents(self.indices[start:stop])
             inside = np.flatnonzero(wanted[self.indices[start:stop]])
             term = first + np.searchsorted(np.cumsum(counts), inside, side="right")
             pieces.append((self.indices[start:stop][inside], self.data[start:stop][inside], term))
@@ -173,8 +181,8 @@ class StoredScores:
             if len(np.unique(self.dfs[terms[mine]])) < 2 or mine.sum() < _DECISIVE:
                 continue  # other idfs would scale all of it alike, or chance could make whole counts of it
             counts = ratios[mine] / max(float(ratios[mine].min()), 1e-300)
-            # The rarest of its terms stands once; in a document with few different words, up to four times.
-            if any(np.all(np.abs(m * counts - np.rint(m * counts)) < 0.02 * counts) for m in (1, 2, 3, 4)):
+            # The rarest of its terms mostly stands once; in a document with few different words, several times.
+            if any(np.all(np.abs(m * counts - np.rint(m * counts)) < 0.02 * counts) for m in range(1, 13)):
                 good += 1
             else:
                 bad += 1
@@ -227,6 +235,7 @@ class StoredScores:
             )
         least, total = np.full(N, np.inf), np.zeros(N)
         for start, stop, _, expanded in self._chunks(np.divide(1.0, idfs, out=np.ones_like(idfs), where=idfs > 0)):
+            self._check_documents(self.indices[start:stop])
             ratios = count_ratios(self.data[start:stop] * expanded, self.model)
             np.minimum.at(least, self.indices[start:stop], ratios)
             np.add.at(total, self.indices[start:stop], ratios)
@@ -253,6 +262,10 @@ class StoredScores:
         norms = np.ones(N)
         norms[filled] = lowest / least
         return round(tokens), norms
+
+    def _check_documents(self, documents: NDArray[Any]) -> None:
+        if int(documents.min()) < 0 or int(documents.max()) >= self.documents:
+            raise IndexCorruptError(f"a posting names a document that is not there (of {self.documents:,})")
 
     def _columns(self) -> Iterator[tuple[int, int, int, NDArray[np.int64]]]:
         """Yield (start, stop, first term, how many scores of each term from it) of each piece of the scores."""
@@ -291,7 +304,7 @@ def part0(model: Model) -> float:
     """Return what BM25L or BM25+ gives a document of average length without the term; 0 for the others."""
     if model.variant == "bm25+":
         return model.delta
-    if model.variant == "bm25l":
+    if model.variant == "bm25l" and model.delta:
         return (model.k1 + 1) * model.delta / (model.k1 + model.delta)
     return 0.0
 
