@@ -9,7 +9,6 @@ of tokens and the term counts; `qidf.engines.stored_scores` works the latter two
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import warnings
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qidf import strictjson
 from qidf.analysis import ANALYZERS, Token
 from qidf.analysis.word import STOP_WORDS
 from qidf.analysis.word import analyze as words
@@ -383,7 +383,7 @@ def read_json(path: Path) -> Any:
     try:
         if path.exists() and not path.is_file():
             raise ValueError("it is no file")
-        return json.loads(path.read_bytes())
+        return strictjson.loads(path.read_bytes())
     except FileNotFoundError:
         raise EngineError(f"{path} is missing: save the index again with bm25s") from None
     except (ValueError, RecursionError) as error:
@@ -446,7 +446,7 @@ class _Corpus(Sequence[Any]):
 
     def _parse(self, number: int, line: bytes) -> Any:
         try:
-            return json.loads(line)
+            return strictjson.loads(line)
         except (ValueError, RecursionError):
             raise IndexCorruptError(f"{self._path}: entry {number} is damaged") from None
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from qidf import strictjson
 from qidf.engines import bm25s
 from qidf.engines.stored_scores import StoredScores, number
 from qidf.errors import EngineError, IndexLockedError, IndexNotFoundError
@@ -309,7 +310,7 @@ def _read_state(folder: Path) -> dict[str, Any] | None:
     """Return our state of a folder, None where there is none. EngineError if it can't be ours."""
     path = folder / STATE
     try:
-        state = json.loads(path.read_bytes())
+        state = strictjson.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):

@@ -31,6 +31,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from qidf import strictjson
 from qidf.errors import IndexCorruptError, IndexMismatchError
 from qidf.kernels import Reader, checksums
 from qidf.sources import id_bytes
@@ -176,7 +177,7 @@ class Segment:
     def _read_footer(self, start: int, end: int, crc: int) -> dict[str, Any]:
         data = self._map[start:end]
         try:
-            footer = json.loads(data)
+            footer = strictjson.loads(data)
             arrays = {name: (int(offset), int(count)) for name, (offset, count) in footer["arrays"].items()}
             numbers = [int(footer[key]) for key in ("documents", "tokens", "hapax", "terms", "seed")]
             flag = bool(footer["paths_are_ids"])

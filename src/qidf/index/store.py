@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from typing import Any, BinaryIO
 
+from qidf import strictjson
 from qidf.analysis import tables
 from qidf.errors import (
     IndexCorruptError,
@@ -76,7 +77,7 @@ def read_manifest(path: str) -> Manifest:
         raise QidfError(f"can't read {name}: {error.strerror}") from error
     head, _, body = data.partition(b"\n")
     try:
-        header = json.loads(head)
+        header = strictjson.loads(head)
         version, crc = header["qidf index format"], header["crc32"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise IndexCorruptError(f"{name} is damaged (build the index again: qidf index PATH --rebuild)") from error
@@ -88,7 +89,7 @@ def read_manifest(path: str) -> Manifest:
     try:
         if zlib.crc32(body) != crc:
             raise ValueError("checksum")
-        manifest = Manifest(**json.loads(body))
+        manifest = Manifest(**strictjson.loads(body))
         for part in fields(manifest):
             if type(getattr(manifest, part.name)).__name__ != str(part.type).partition("[")[0]:
                 raise ValueError(part.name)

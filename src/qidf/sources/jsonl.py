@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from qidf import strictjson
 from qidf.errors import SourceError
 from qidf.sources import Document, FileEntry
 
@@ -114,6 +115,7 @@ class _Problem(Exception):  # noqa: N818 - it never leaves this module
 
 def _document(line: bytes) -> Document:
     try:
+        strictjson.check(line)
         row = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as e:
         raise _Problem(f"invalid UTF-8 at byte {e.start + 1}") from e
