@@ -288,7 +288,7 @@ def read_sources(path: str, manifest: Manifest) -> dict[str, Any]:
     if not manifest.sources:
         return {}
     try:
-        table = json.loads(_read_regular(os.path.join(path, manifest.sources), -1))
+        table = strictjson.loads(_read_regular(os.path.join(path, manifest.sources), -1))
     except (OSError, ValueError, RecursionError):
         return {}
     return table if isinstance(table, dict) else {}
