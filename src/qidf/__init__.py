@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from qidf.engines import Engine, connect
     from qidf.errors import (
         AnalyzerWarning,
+        EngineCorruptError,
         EngineError,
         EngineWarning,
         IndexCorruptError,
@@ -36,6 +37,7 @@ _HOMES = {
     "AnalyzerWarning": "qidf.errors",
     "Document": "qidf.sources",
     "Engine": "qidf.engines",
+    "EngineCorruptError": "qidf.errors",
     "EngineError": "qidf.errors",
     "EngineWarning": "qidf.errors",
     "Explanation": "qidf.index",
@@ -56,6 +58,7 @@ __all__ = [
     "AnalyzerWarning",
     "Document",
     "Engine",
+    "EngineCorruptError",
     "EngineError",
     "EngineWarning",
     "Explanation",

@@ -35,5 +35,9 @@ class EngineWarning(UserWarning):
     """An engine could not do all of what was asked, and did what it could."""
 
 
+class EngineCorruptError(IndexCorruptError):
+    """A file of an index that another library made is truncated or damaged; that library must make it again."""
+
+
 class AnalyzerWarning(UserWarning):
     """Most terms of a query are unknown to the index: it was probably made with another analyzer."""

@@ -114,3 +114,12 @@ def test_errors(qidf: Run, saved: Path, arguments: list[str], message: str) -> N
     done = qidf("search", "x", *arguments, cwd=saved.parent)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert message in done.stderr
+
+
+@pytest.mark.parametrize("damage", ["vocab.index.json", "corpus.jsonl", "indices.csc.index.npy"])
+def test_a_damaged_index_of_another_library_is_not_ours_to_rebuild(qidf: Run, saved: Path, damage: str) -> None:
+    content = (saved / damage).read_bytes()
+    (saved / damage).write_bytes(content[: len(content) // 3] + b"\xff" * 20)
+    done = qidf("search", QUERY, "--engine", f"bm25s:{saved}")
+    assert (done.returncode, done.stderr.count("qidf: error: ")) == (2, 1)
+    assert "--rebuild" not in done.stderr

@@ -49,7 +49,7 @@ def _report(error: BaseException) -> int:
     try:
         from click.exceptions import Abort, ClickException, Exit, UsageError
 
-        from qidf.errors import IndexCorruptError, QidfError
+        from qidf.errors import EngineCorruptError, IndexCorruptError, QidfError
 
         if isinstance(error, Exit):
             status = error.exit_code
@@ -72,7 +72,8 @@ def _report(error: BaseException) -> int:
             message = f"{_name(error.filename)}: {why}" if error.filename is not None else why
         elif isinstance(error, (QidfError, ValueError)):
             message = str(error)
-            if isinstance(error, IndexCorruptError) and "again" not in message:  # an engine says how to make its own
+            ours = isinstance(error, IndexCorruptError) and not isinstance(error, EngineCorruptError)
+            if ours and "--rebuild" not in message:
                 message += " (build the index again: qidf index PATH --rebuild)"
         else:
             message = f"unexpected {type(error).__name__}: {error} (a bug of qidf's: QIDF_TRACEBACK=1 shows where)"

@@ -62,7 +62,7 @@ def connect(url: str) -> Engine:
     ------
     ValueError
         That is no such URL.
-    EngineError, IndexNotFoundError, IndexCorruptError
+    EngineError, IndexNotFoundError, EngineCorruptError
         The engine's library is missing, or there is no such index, or it can't be read. The message says what to do.
     """
     parts = parse(url)

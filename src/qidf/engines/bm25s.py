@@ -26,7 +26,7 @@ from qidf.analysis.word import STOP_WORDS
 from qidf.analysis.word import analyze as words
 from qidf.engines.base import Clause, Collection, Engine, placed
 from qidf.engines.stored_scores import StoredScores, model_of, number, part0
-from qidf.errors import EngineError, EngineWarning, IndexCorruptError, IndexNotFoundError
+from qidf.errors import EngineCorruptError, EngineError, EngineWarning, IndexNotFoundError
 from qidf.index.search import Hit, scanner
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Bm25s(Engine):
 
     Raises
     ------
-    IndexNotFoundError, EngineError, IndexCorruptError
+    IndexNotFoundError, EngineError, EngineCorruptError
         There is no such folder, or bm25s did not save it, or it is damaged. The message names the file.
 
     Warns
@@ -304,7 +304,7 @@ def read_scores(folder: Path) -> StoredScores:
 
     Raises
     ------
-    IndexNotFoundError, EngineError, IndexCorruptError
+    IndexNotFoundError, EngineError, EngineCorruptError
         There is no such folder, or bm25s did not save it, or a file is damaged.
     """
     from qidf.engines import rescale
@@ -326,8 +326,8 @@ def read_scores(folder: Path) -> StoredScores:
     )
     try:
         return StoredScores(data, indices, indptr, int(parameters["num_docs"]), model, q)
-    except IndexCorruptError as error:
-        raise IndexCorruptError(f"{folder}: {error} (index and save it again with bm25s)") from None
+    except EngineCorruptError as error:
+        raise EngineCorruptError(f"{folder}: {error} (index and save it again with bm25s)") from None
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
@@ -351,13 +351,13 @@ def read_parameters(folder: Path) -> dict[str, Any]:
         raise EngineError(f"{path} is not of a version of bm25s that qidf knows: it must hold {', '.join(wanted)}")
     for name in ("method", "idf_method"):
         if not isinstance(parameters.get(name) or "", str):
-            raise IndexCorruptError(f"{path}: {name} must be a name, got {parameters[name]!r}")
+            raise EngineCorruptError(f"{path}: {name} must be a name, got {parameters[name]!r}")
     for name in ("k1", "b", "delta", "num_docs"):
         value = parameters.get(name, 0.5)
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1e15:
-            raise IndexCorruptError(f"{path}: {name} must be a number of at least 0, got {value!r}")
+            raise EngineCorruptError(f"{path}: {name} must be a number of at least 0, got {value!r}")
     if parameters["b"] > 1 or parameters["num_docs"] != int(parameters["num_docs"]):
-        raise IndexCorruptError(f"{path}: b must be in [0, 1] and num_docs whole, got {parameters}")
+        raise EngineCorruptError(f"{path}: b must be in [0, 1] and num_docs whole, got {parameters}")
     return parameters
 
 
@@ -368,7 +368,7 @@ def read_vocabulary(folder: Path) -> dict[str, int]:
         words = read_json(folder / TOKENIZER)
         vocabulary = (words.get("stem_to_sid") or words.get("word_to_id")) if isinstance(words, dict) else None
     if not isinstance(vocabulary, dict) or not all(type(number) is int for number in vocabulary.values()):
-        raise IndexCorruptError(f"{folder / VOCABULARY} must map terms to numbers")
+        raise EngineCorruptError(f"{folder / VOCABULARY} must map terms to numbers")
     return vocabulary
 
 
@@ -379,7 +379,7 @@ def _is_numbers(vocabulary: Any) -> bool:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file holds. EngineError if it is missing, IndexCorruptError if it is damaged."""
+    """Return what a JSON file holds. EngineError if it is missing, EngineCorruptError if it is damaged."""
     try:
         if path.exists() and not path.is_file():
             raise ValueError("it is no file")
@@ -387,7 +387,7 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError:
         raise EngineError(f"{path} is missing: save the index again with bm25s") from None
     except (ValueError, RecursionError) as error:
-        raise IndexCorruptError(f"{path} is damaged: {error}") from None
+        raise EngineCorruptError(f"{path} is damaged: {error}") from None
 
 
 def read_array(path: Path) -> NDArray[Any]:
@@ -403,9 +403,9 @@ def read_array(path: Path) -> NDArray[Any]:
     except FileNotFoundError:
         raise EngineError(f"{path} is missing: save the index again with bm25s") from None
     except (ValueError, EOFError, OverflowError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
-        raise IndexCorruptError(f"{path} is damaged or no array of numbers: {error}") from None
+        raise EngineCorruptError(f"{path} is damaged or no array of numbers: {error}") from None
     if array.dtype.hasobject:
-        raise IndexCorruptError(f"{path} is damaged or no array of numbers: it holds Python objects")
+        raise EngineCorruptError(f"{path} is damaged or no array of numbers: it holds Python objects")
     return np.asarray(array)  # a plain view: slices of a memmap cost ten times as much
 
 
@@ -431,7 +431,7 @@ class _Corpus(Sequence[Any]):
         if not isinstance(offsets, list) or not all(
             type(offset) is int and 0 <= offset < 1 << 63 for offset in offsets
         ):
-            raise IndexCorruptError(f"{folder / OFFSETS} must hold a list of offsets")
+            raise EngineCorruptError(f"{folder / OFFSETS} must hold a list of offsets")
         return cls(folder / CORPUS, offsets)
 
     def __len__(self) -> int:
@@ -448,7 +448,7 @@ class _Corpus(Sequence[Any]):
         try:
             return strictjson.loads(line)
         except (ValueError, RecursionError):
-            raise IndexCorruptError(f"{self._path}: entry {number} is damaged") from None
+            raise EngineCorruptError(f"{self._path}: entry {number} is damaged") from None
 
     def __iter__(self) -> Iterator[Any]:
         with open(self._path, "rb") as lines:

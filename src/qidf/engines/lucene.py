@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from qidf.analysis import Token
 from qidf.engines import jvm
 from qidf.engines.base import Clause, Collection, Engine, Model, code_points, float32
-from qidf.errors import EngineError, IndexCorruptError, IndexNotFoundError
+from qidf.errors import EngineCorruptError, EngineError, IndexNotFoundError
 from qidf.index.search import Hit
 from qidf.spectrum import Spectrum, bands
 from qidf.weighting import K1, B, Q, check_bm25
@@ -87,7 +87,7 @@ class Lucene(Engine):
 
     Raises
     ------
-    EngineError, IndexNotFoundError, IndexCorruptError
+    EngineError, IndexNotFoundError, EngineCorruptError
         JPype, Java or the jars are missing, or there is no such index or field, or BM25 can't be computed on it.
     """
 
@@ -341,7 +341,7 @@ class Lucene(Engine):
                 says = f"{self.url} was made by another version of Lucene than these jars' {version}. {says}"
                 raise EngineError(f"{says} Needed are {jvm.JARS}") from None
             if name in ("CorruptIndexException", "EOFException", "NoSuchFileException", "FileNotFoundException"):
-                raise IndexCorruptError(f"{self.url} is damaged, make it again. Lucene says: {says}") from None
+                raise EngineCorruptError(f"{self.url} is damaged, make it again. Lucene says: {says}") from None
             if name == "AlreadyClosedException":
                 raise EngineError(f"{self.url} is closed") from None
             raise EngineError(f"{self.url} can't be read. Lucene says: {name}: {says}") from None

@@ -94,7 +94,7 @@ def apply(
     ------
     ValueError
         `"auto"`, a q that is no number or too extreme, or scores that are not what the folder says.
-    EngineError, IndexNotFoundError, IndexCorruptError, IndexLockedError
+    EngineError, IndexNotFoundError, EngineCorruptError, IndexLockedError
         What stands in the way, and what to do. Nothing was changed.
     """
     source = Path(folder)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qidf.engines.base import Model
-from qidf.errors import EngineError, IndexCorruptError
+from qidf.errors import EngineCorruptError, EngineError
 from qidf.spectrum import Spectrum, bands
 from qidf.weighting import ODDS, idf, parse_q, q_hapax
 
@@ -61,22 +61,22 @@ class StoredScores:
     def __post_init__(self) -> None:
         data, indices, indptr = self.data, self.indices, self.indptr
         if not (data.ndim == indices.ndim == indptr.ndim == 1):
-            raise IndexCorruptError("the arrays of the scores must have one dimension")
+            raise EngineCorruptError("the arrays of the scores must have one dimension")
         if (
             data.dtype not in (np.float16, np.float32, np.float64)
             or indices.dtype.kind not in "iu"
             or indptr.dtype.kind not in "iu"
         ):
-            raise IndexCorruptError(
+            raise EngineCorruptError(
                 "scores must be floats, document numbers and offsets integers,"
                 f" got {data.dtype}, {indices.dtype}, {indptr.dtype}"
             )
         if len(data) != len(indices):
-            raise IndexCorruptError(f"{len(data):,} scores, but {len(indices):,} document numbers")
+            raise EngineCorruptError(f"{len(data):,} scores, but {len(indices):,} document numbers")
         if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(data) or bool((indptr[1:] < indptr[:-1]).any()):
-            raise IndexCorruptError(f"the offsets of the terms do not run from 0 to {len(data):,}")
+            raise EngineCorruptError(f"the offsets of the terms do not run from 0 to {len(data):,}")
         if self.documents < 1 or (len(self.dfs) and int(self.dfs.max()) > self.documents):
-            raise IndexCorruptError(f"a term stands in more documents than there are ({self.documents:,})")
+            raise EngineCorruptError(f"a term stands in more documents than there are ({self.documents:,})")
 
     @property
     def terms(self) -> int:
@@ -133,7 +133,7 @@ class StoredScores:
 
         Raises
         ------
-        IndexCorruptError
+        EngineCorruptError
             A posting names a document that is not there, or its score is no number.
         """
         columns = [(*self.column(term), boost) for term, boost in boosts]
@@ -149,9 +149,9 @@ class StoredScores:
         except ValueError:  # a negative number
             scores = np.empty(0)
         if len(scores) != self.documents:
-            raise IndexCorruptError(f"a posting names a document that is not there (of {self.documents:,})")
+            raise EngineCorruptError(f"a posting names a document that is not there (of {self.documents:,})")
         if not bool(np.isfinite(scores).all()):
-            raise IndexCorruptError("a stored score is no number")
+            raise EngineCorruptError("a stored score is no number")
         return scores
 
     # what the scores say about the counts behind them
@@ -265,7 +265,7 @@ class StoredScores:
 
     def _check_documents(self, documents: NDArray[Any]) -> None:
         if int(documents.min()) < 0 or int(documents.max()) >= self.documents:
-            raise IndexCorruptError(f"a posting names a document that is not there (of {self.documents:,})")
+            raise EngineCorruptError(f"a posting names a document that is not there (of {self.documents:,})")
 
     def _columns(self) -> Iterator[tuple[int, int, int, NDArray[np.int64]]]:
         """Yield (start, stop, first term, how many scores of each term from it) of each piece of the scores."""

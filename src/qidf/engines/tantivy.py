@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qidf.analysis import Token
 from qidf.engines.base import Clause, Collection, Engine, Model, float32, missing
-from qidf.errors import EngineError, IndexCorruptError, IndexNotFoundError, QidfError
+from qidf.errors import EngineCorruptError, EngineError, IndexNotFoundError, QidfError
 from qidf.index.search import Hit
 from qidf.spectrum import Spectrum, bands
 from qidf.weighting import Q
@@ -70,7 +70,7 @@ class Tantivy(Engine):
 
     Raises
     ------
-    EngineError, IndexNotFoundError, IndexCorruptError
+    EngineError, IndexNotFoundError, EngineCorruptError
         tantivy-py is missing, or there is no such index or field, or BM25 can't be computed on it.
     """
 
@@ -298,7 +298,7 @@ def _reading(where: str) -> Iterator[None]:
             raise EngineError(f"{where} was made by another version of Tantivy. {found[1]}") from None
         damaged = re.match("Data corrupt|Failed to open file for read|An IO error", what)
         if panic or (damaged and "ermission" not in what):
-            raise IndexCorruptError(f"{where} is damaged, make it again. Tantivy says: {what}") from None
+            raise EngineCorruptError(f"{where} is damaged, make it again. Tantivy says: {what}") from None
         raise EngineError(f"{where} can't be read. Tantivy says: {what}") from None
 
 
