@@ -25,26 +25,15 @@ from qidf.engines.jvm import JVM_OPTIONS
 from qidf.engines.lucene import ANALYZERS, Lucene
 from qidf.errors import AnalyzerWarning, EngineError, IndexCorruptError, IndexNotFoundError
 from qidf.weighting import AUTO
-from tests.engines import conformance
+from tests.engines import conformance, small
 from tests.engines.conformance import Conformance, Subject
 from tests.engines.lucene_index import jars, java, open_writer, plain, write_fields, write_index
 
 JClass = java()
 JARS = str(jars())
 
-DOCUMENTS = [
-    ("a", "def parse_query(text): parse the query, then parse it again"),
-    ("b", "The query planner reads the query and the schema"),
-    ("c", ""),
-    ("d", "sha256 of the text; Größe and Straße"),
-    ("e", "the the the the planner"),
-    ("f", "parse parse parse"),
-    ("g", "a reader of the schema runs, reading and running"),
-    ("h", "rare words: zymurgy, getUser, x86"),
-    ("i", "the text"),
-    ("j", "the query text in the schema " + "and more " * 30),
-]
-DELETED = frozenset({"b", "i"})
+DOCUMENTS = [*small.DOCUMENTS[:-1], ("j", small.DOCUMENTS[-1][1] + " " + "and more " * 30)]
+DELETED = small.DELETED
 
 
 @pytest.fixture(scope="module")

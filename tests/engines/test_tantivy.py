@@ -24,6 +24,8 @@ from qidf.engines.tantivy import STEMMERS, Tantivy
 from qidf.errors import EngineError, IndexCorruptError, IndexNotFoundError
 from tests.engines.conformance import DELETED, DOCUMENTS, Conformance, Subject
 from tests.engines.required import absent
+from tests.engines.small import DELETED as GONE
+from tests.engines.small import DOCUMENTS as TEXTS
 
 try:
     import tantivy
@@ -31,20 +33,6 @@ except ImportError as error:
     absent("tantivy", f"{error} (pip install 'qidf[tantivy]')")
 
 from tests.engines.tantivy_index import SEGMENTS, altered, fill, found, plain, schema, write
-
-TEXTS = [
-    ("a", "def parse_query(text): parse the query, then parse it again"),
-    ("b", "The query planner reads the query and the schema"),
-    ("c", ""),
-    ("d", "sha256 of the text; Größe and Straße"),
-    ("e", "the the the the planner"),
-    ("f", "parse parse parse"),
-    ("g", "a reader of the schema runs, reading and running"),
-    ("h", "rare words: zymurgy, getUser, x86"),
-    ("i", "the text"),
-    ("j", "the query text in the schema"),
-]
-GONE = frozenset({"b", "i"})
 
 
 @pytest.fixture(scope="module")
