@@ -78,8 +78,6 @@ def command(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AnalyzerWarning)  # said already
         terms = opened.weights(query, **{name: arguments[name] for name in ("q", "a", "odds") if name in arguments})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AnalyzerWarning)
         explanations = [opened.explain(query, hit.id, **arguments) if explain else None for hit in hits]
     if as_json:
         passages = [passage_of(opened, hit, terms) for hit in hits]

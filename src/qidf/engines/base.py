@@ -7,15 +7,16 @@ whatever library its index needs; the weights come from `qidf.weighting` alone. 
 from __future__ import annotations
 
 import math
+import re
 import struct
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from qidf.errors import AnalyzerWarning, EngineError
-from qidf.index.explain import Explanation, TermExplanation
+from qidf.index.explain import Explanation, explain_term
 from qidf.index.search import Hit
 from qidf.weighting import (
     Q,
@@ -27,11 +28,15 @@ from qidf.weighting import (
     count_factor,
     idf,
     parse_q,
+    q_hapax,
     query_terms,
     resolve,
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from qidf.analysis import Token
     from qidf.spectrum import Spectrum
 
@@ -263,20 +268,7 @@ class Engine(ABC):
         plain = sum(count_factor(t.count, scheme.a) * self.idf_q(n, N, scheme.q(t)) for t, n, _, _ in rows if n)
         scale = sum(row.weight for row in rows) / plain if plain else 1.0
         explained = [
-            TermExplanation(
-                term=term.term,
-                query_count=term.count,
-                shaped=term.shaped,
-                n=n,
-                N=N,
-                q=scheme.q(term),
-                idf=self.idf_q(n, N, 1.0) if n else 0.0,
-                idf_q=self.idf_q(n, N, scheme.q(term)) if n else 0.0,
-                weight=weight,
-                tf=tf,
-                tf_part=part,
-                contribution=weight * part,
-            )
+            explain_term(term, n, N, scheme.q(term), partial(self.idf_q, n, N), weight, tf, part)
             for (term, n, _, weight), (part, tf) in zip(rows, parts, strict=True)
         ]
         score = math.fsum(row.contribution for row in explained)
@@ -370,6 +362,43 @@ def float32(x: float) -> float:
 def missing(library: str, extra: str) -> EngineError:
     """Return the error for a library that is not installed, with the command that installs it."""
     return EngineError(f"{library} is not installed: pip install 'qidf[{extra}]'")
+
+
+def fixed_q(q: float | str, hapax_density: Callable[[], float], instead: str) -> float:
+    """Return the q that stored weights can get, for all queries alike: a number, or `"hapax"` worked out.
+
+    ValueError for `"auto"`, which names `instead` as the way to search with it.
+    """
+    parsed = parse_q(q)
+    if parsed == "auto":
+        raise ValueError(
+            "q = 'auto' goes by how each query is written, so it can't be stored: give a number or 'hapax', or search"
+            f" with {instead}, which weighs at query time"
+        )
+    return q_hapax(hapax_density()) if parsed == "hapax" else float(parsed)
+
+
+def best(scores: NDArray[np.float64], found: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Return the k documents of `found` with the highest scores, best first; ties go by document number."""
+    import numpy as np
+
+    if len(found) > k:  # also ties at the cut, whatever the partition does
+        least = np.partition(scores[found], len(found) - k)[len(found) - k]
+        found = found[scores[found] >= least]
+    return found[np.argsort(-scores[found], kind="stable")[:k]]
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def has_surrogates(text: str) -> bool:
+    """Return whether `text` holds a lone surrogate, which UTF-8 can't encode: no index holds it either."""
+    return _SURROGATE.search(text) is not None
+
+
+def encodable(text: str) -> str:
+    """Return `text` with U+FFFD in place of each lone surrogate, as most libraries write them in an index."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def placed(text: str, tokens: Iterable[Any]) -> list[Token]:

@@ -24,7 +24,7 @@ from qidf import strictjson
 from qidf.analysis import ANALYZERS, Token
 from qidf.analysis.word import STOP_WORDS
 from qidf.analysis.word import analyze as words
-from qidf.engines.base import Clause, Collection, Engine, placed
+from qidf.engines.base import Clause, Collection, Engine, best, placed
 from qidf.engines.stored_scores import StoredScores, model_of, number, part0
 from qidf.errors import EngineCorruptError, EngineError, EngineWarning, IndexNotFoundError
 from qidf.index.search import Hit, scanner
@@ -170,13 +170,10 @@ class Bm25s(Engine):
         found = np.flatnonzero(scores)
         if filter is not None:
             found = found[_mask(filter, stored.documents)[found]]
-        if len(found) > k:  # ties at the cut go by document number, whatever the partition does
-            least = np.partition(scores[found], len(found) - k)[len(found) - k]
-            found = found[scores[found] >= least]
-        order = np.argsort(-scores[found], kind="stable")[:k]
-        names = [self._name(document) for document in found[order].tolist()]
-        self._recent = dict(zip(reversed(names), reversed(found[order].tolist()), strict=True))
-        totals = (scores[found[order]] + constant).tolist()
+        order = best(scores, found, k)
+        numbers, totals = order.tolist(), (scores[order] + constant).tolist()
+        names = [self._name(number, self._entry(number)) for number in numbers]
+        self._recent = dict(zip(reversed(names), reversed(numbers), strict=True))
         return [Hit(rank, name, "", 1, score) for rank, (name, score) in enumerate(zip(names, totals, strict=True), 1)]
 
     def parts(self, id: str, terms: Sequence[str]) -> list[tuple[float, int | None]]:
@@ -198,7 +195,7 @@ class Bm25s(Engine):
         return self._scores.spectrum()
 
     def text(self, id: str) -> str | None:
-        entry = self._corpus[self._number(id)] if self._corpus is not None else None
+        entry = self._entry(self._number(id))
         if isinstance(entry, dict):
             entry = next((entry[key] for key in _TEXTS if isinstance(entry.get(key), str)), None)
         return entry if isinstance(entry, str) else None
@@ -212,15 +209,18 @@ class Bm25s(Engine):
         column = self._vocabulary.get(term, -1)
         return column if 0 <= column < self._scores.terms else -1
 
-    def _name(self, document: int) -> str:
-        entry = self._corpus[document] if self._corpus is not None else None
-        return str(entry.get(self._id, document)) if isinstance(entry, dict) else str(document)
+    def _entry(self, number: int) -> Any:
+        """Return what the corpus holds of a document, None if nothing."""
+        return self._corpus[number] if self._corpus is not None else None
+
+    def _name(self, number: int, entry: Any) -> str:
+        return str(entry.get(self._id, number)) if isinstance(entry, dict) else str(number)
 
     def _number(self, id: str) -> int:
         if id in self._recent:  # of the last ranking, which is what is mostly asked for
             return self._recent[id]
         number = int(id) if id.isascii() and id.isdigit() and len(id) < 16 else self._scores.documents
-        if number < self._scores.documents and self._name(number) == id:
+        if number < self._scores.documents and self._name(number, self._entry(number)) == id:
             return number
         return self._numbers[id]
 
@@ -229,9 +229,7 @@ class Bm25s(Engine):
         """The number of each document by its name, the first of equal ones: one pass over the corpus."""
         numbers: dict[str, int] = {}
         for document, entry in enumerate(self._corpus if self._corpus is not None else ()):
-            numbers.setdefault(
-                str(entry.get(self._id, document)) if isinstance(entry, dict) else str(document), document
-            )
+            numbers.setdefault(self._name(document, entry), document)
         return numbers
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from qidf.analysis import Token
 from qidf.engines import jvm
-from qidf.engines.base import Clause, Collection, Engine, Model, code_points, float32
+from qidf.engines.base import Clause, Collection, Engine, Model, code_points, encodable, float32
 from qidf.errors import EngineCorruptError, EngineError, IndexNotFoundError
 from qidf.index.search import Hit
 from qidf.spectrum import Spectrum, bands
@@ -45,8 +45,6 @@ IDS = ("id", "docid", "path")
 
 ANSERINI_K1, ANSERINI_B, ANSERINI_ANALYZER = 0.9, 0.4, "io.anserini.analysis.DefaultEnglishAnalyzer"
 """Anserini's and Pyserini's BM25, and their analyzer: Lucene's EnglishAnalyzer under another name."""
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def open_url(url: EngineURL) -> Lucene:
@@ -151,7 +149,7 @@ class Lucene(Engine):
     def analyze(self, text: str) -> list[Token]:
         java, at, out = self._java, code_points(text), []
         with self._reading():
-            stream = self._analyzer.tokenStream(self.field, _encodable(text))
+            stream = self._analyzer.tokenStream(self.field, encodable(text))
             try:
                 term, offsets = stream.addAttribute(java.CharTermAttribute), stream.addAttribute(java.OffsetAttribute)
                 advance, spelled = stream.incrementToken, term.toString
@@ -262,12 +260,12 @@ class Lucene(Engine):
 
     def _seek(self, term: str) -> int:
         """Return df of a term. One entry for all of them: `reader.docFreq` makes one a segment each time, slowly."""
-        key = self._java.BytesRef(_encodable(term))
+        key = self._java.BytesRef(encodable(term))
         with self._seeking:
             return int(self._entry.docFreq()) if self._entry is not None and self._entry.seekExact(key) else 0
 
     def _term(self, term: str) -> Any:
-        return self._java.Term(self.field, _encodable(term))
+        return self._java.Term(self.field, encodable(term))
 
     def _id(self, doc: int, stored: Any) -> str:
         value = stored.document(doc, self._only_id).get(self._id_field) if self._id_field else None
@@ -279,7 +277,7 @@ class Lucene(Engine):
         with self._reading():
             stored = self.searcher.storedFields()
             if self._id_indexed:
-                query = java.TermQuery(java.Term(self._id_field, _encodable(id)))
+                query = java.TermQuery(java.Term(self._id_field, encodable(id)))
                 for at in self.searcher.search(query, 1).scoreDocs:
                     if self._id(at.doc, stored) == id:
                         return int(at.doc)
@@ -351,11 +349,6 @@ class Lucene(Engine):
 def _idf(n: int, N: int) -> float:
     """Return ln(1 + (N − n + 0.5) / (n + 0.5)) rounded to 32 bits, as in Lucene's BM25Similarity.java."""
     return float32(math.log(1 + (N - n + 0.5) / (n + 0.5)))
-
-
-def _encodable(text: str) -> str:
-    """Return `text` without lone surrogates, which JPype can't encode: U+FFFD, as Lucene writes them in an index."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def _detail(told: Any, name: str) -> int | None:

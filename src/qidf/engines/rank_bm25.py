@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qidf.engines.base import Clause, Collection, Engine, Model, placed
+from qidf.engines.base import Clause, Collection, Engine, Model, best, fixed_q, placed
 from qidf.errors import EngineError
 from qidf.index.search import Hit
 from qidf.spectrum import Spectrum, bands
-from qidf.weighting import check_bm25, idf, parse_q, q_hapax
+from qidf.weighting import check_bm25, idf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,10 +128,7 @@ class RankBM25(Engine):
             found = np.flatnonzero(scores > 0)
         if filter is not None:
             found = found[self._mask(filter)[found]]
-        if len(found) > k:  # ties at the cut go by document number, whatever the partition does
-            least = np.partition(scores[found], len(found) - k)[len(found) - k]
-            found = found[scores[found] >= least]
-        order = found[np.argsort(-scores[found], kind="stable")[:k]]
+        order = best(scores, found, k)
         return [
             Hit(rank, self._ids[number], "", 1, score)
             for rank, (number, score) in enumerate(zip(order.tolist(), scores[order].tolist(), strict=True), 1)
@@ -192,18 +189,13 @@ def apply(bm25: Any, q: float | str) -> float:
     EngineError
         That is no such object, or has an idf of its own.
     """
-    kind, parsed = _kind(bm25), parse_q(q)
-    if parsed == "auto":
-        raise ValueError(
-            "q = 'auto' goes by how each query is written, so it can't be applied to an object: give a number or"
-            " 'hapax', or search with qidf.engines.rank_bm25.RankBM25(bm25), which weighs at query time"
-        )
-    dfs, N = _dfs(bm25), bm25.corpus_size
-    tokens = sum(bm25.doc_len)
-    if parsed == "hapax":
-        value = q_hapax(sum(n == 1 for n in dfs.values()) / tokens if tokens else 0.0)
-    else:
-        value = float(parsed)
+    kind = _kind(bm25)
+    dfs, N, tokens = _dfs(bm25), bm25.corpus_size, sum(bm25.doc_len)
+    value = fixed_q(
+        q,
+        lambda: sum(n == 1 for n in dfs.values()) / tokens if tokens else 0.0,
+        "qidf.engines.rank_bm25.RankBM25(bm25)",
+    )
     idfs, _ = _library_idfs(bm25, kind, dfs)
     if value != 1:
         table = {n: idf(n, N, value, kind.model.odds) for n in set(dfs.values()) if kind.idf(n, N) >= 0}

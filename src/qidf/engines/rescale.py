@@ -17,7 +17,8 @@ import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -27,6 +28,7 @@ from qidf import strictjson
 from qidf.engines import bm25s
 from qidf.engines.stored_scores import StoredScores, number
 from qidf.errors import EngineError, IndexLockedError, IndexNotFoundError
+from qidf.index import store
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,13 +121,8 @@ def _apply(folder: Path, q: float | str, backup: bool, progress: Callable[[int, 
     was, state = scores.q, _read_state(folder)
     names = _names(scores)
     originals = {name: folder / (BACKUP + name) for name in names}
-    kept = was != 1.0 and _is_original(originals[bm25s.DATA], state)
-    untouched = scores
-    if kept:
-        data = bm25s.read_array(originals[bm25s.DATA])
-        untouched = StoredScores(data, scores.indices, scores.indptr, scores.documents, scores.model)
-    else:
-        scores.check()
+    untouched = _untouched(folder, scores, state)
+    kept = untouched is not scores
     value = number(q, untouched)
     if value == was and _is_whole(folder, names, state):
         if value == 1.0:
@@ -171,12 +168,7 @@ def _copy(source: Path, out: Path, q: float | str, progress: Callable[[int, int]
     """Write a copy of a folder with the scores of another q: made aside, then renamed into place."""
     scores = _read(source)
     names, state = _names(scores), _read_state(source)
-    was, untouched = scores.q, scores
-    if was != 1.0 and _is_original(source / (BACKUP + bm25s.DATA), state):
-        data = bm25s.read_array(source / (BACKUP + bm25s.DATA))
-        untouched = StoredScores(data, scores.indices, scores.indptr, scores.documents, scores.model)
-    else:
-        scores.check()
+    was, untouched = scores.q, _untouched(source, scores, state)
     value = number(q, untouched)
     target = out.resolve()
     if target == source.resolve() or source.resolve() in target.parents:
@@ -217,6 +209,15 @@ def _read(folder: Path) -> StoredScores:
         array = bm25s.read_array(folder / bm25s.NONOCCURRENCE)
         if array.shape != (scores.terms,):
             raise EngineError(f"{folder / bm25s.NONOCCURRENCE} must have shape ({scores.terms},), got {array.shape}")
+    return scores
+
+
+def _untouched(folder: Path, scores: StoredScores, state: dict[str, Any] | None) -> StoredScores:
+    """Return bm25s' own scores if they were kept, else those of the folder, checked."""
+    original = folder / (BACKUP + bm25s.DATA)
+    if scores.q != 1.0 and _is_original(original, state):
+        return replace(scores, data=bm25s.read_array(original), q=1.0)
+    scores.check()
     return scores
 
 
@@ -379,16 +380,8 @@ def _durable(path: Path) -> None:
 
 def _sync(folder: Path) -> None:
     """Make the names of a folder durable, where the system can."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
+    with suppress(OSError):
+        store.sync_directory(str(folder))
 
 
 @contextmanager

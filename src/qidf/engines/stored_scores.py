@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qidf.engines.base import Model
+from qidf.engines.base import Model, fixed_q
 from qidf.errors import EngineCorruptError, EngineError
 from qidf.spectrum import Spectrum, bands
-from qidf.weighting import ODDS, idf, parse_q, q_hapax
+from qidf.weighting import ODDS, idf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -340,14 +340,8 @@ def _root(falls: Callable[[float], float], floors: NDArray[np.float64]) -> float
 
 
 def number(q: float | str, scores: StoredScores) -> float:
-    """Return the q that a whole matrix can get: a number, or `"hapax"` worked out. ValueError for `"auto"`."""
-    parsed = parse_q(q)
-    if parsed == "auto":
-        raise ValueError(
-            "q = 'auto' goes by how each query is written, so it can't be stored: give a number or 'hapax', or search"
-            " with --engine (Python: qidf.connect), which weighs at query time"
-        )
-    return q_hapax(scores.spectrum().hapax_density) if parsed == "hapax" else float(parsed)
+    """Return the q that a whole matrix can get, see `fixed_q`."""
+    return fixed_q(q, lambda: scores.spectrum().hapax_density, "--engine (Python: qidf.connect)")
 
 
 __all__ = ["CHUNK", "StoredScores", "count_ratios", "model_of", "number", "part0"]

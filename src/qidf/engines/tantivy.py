@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qidf.analysis import Token
-from qidf.engines.base import Clause, Collection, Engine, Model, float32, missing
+from qidf.engines.base import Clause, Collection, Engine, Model, encodable, float32, has_surrogates, missing
 from qidf.errors import EngineCorruptError, EngineError, IndexNotFoundError, QidfError
 from qidf.index.search import Hit
 from qidf.spectrum import Spectrum, bands
@@ -41,7 +41,6 @@ STEMMERS = {
 """`en_stem` and its kin: the tokenizers beside `default`, `raw` and `whitespace` that every tantivy-py index knows."""
 
 _NO_IDS = ("facet", "bytes", "json_object")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def open_url(url: EngineURL) -> Tantivy:
@@ -104,7 +103,7 @@ class Tantivy(Engine):
         try:
             tokens = self._analyze.pre_tokenize(text).tokens
         except UnicodeEncodeError:  # Rust's strings hold no lone surrogates
-            tokens = self._analyze.pre_tokenize(_SURROGATE.sub("\ufffd", text)).tokens
+            tokens = self._analyze.pre_tokenize(encodable(text)).tokens
         return [Token(token.text, token.char_offset_from, token.char_offset_to or 0) for token in tokens]
 
     def collection(self) -> Collection:
@@ -127,7 +126,7 @@ class Tantivy(Engine):
 
     def doc_freqs(self, terms: Sequence[str]) -> list[int]:
         with _reading(self.url):
-            return [0 if _SURROGATE.search(term) else self.searcher.doc_freq(self.field, term) for term in terms]
+            return [0 if has_surrogates(term) else self.searcher.doc_freq(self.field, term) for term in terms]
 
     def idf(self, n: int, N: int) -> float:
         return _idf(n, N)

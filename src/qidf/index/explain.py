@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from qidf.kernels import Reader
@@ -35,6 +36,33 @@ class TermExplanation(NamedTuple):
     tf: int | None
     tf_part: float
     contribution: float
+
+
+def explain_term(
+    term: QueryTerm,
+    n: int,
+    documents: int,
+    q: float,
+    idf_q: Callable[[float], float],
+    weight: float,
+    tf: int | None,
+    part: float,
+) -> TermExplanation:
+    """Put together what one term adds; `idf_q` gives its idf at a q, and is asked only where the term is known."""
+    return TermExplanation(
+        term=term.term,
+        query_count=term.count,
+        shaped=term.shaped,
+        n=n,
+        N=documents,
+        q=q,
+        idf=idf_q(1.0) if n else 0.0,
+        idf_q=idf_q(q) if n else 0.0,
+        weight=weight,
+        tf=tf,
+        tf_part=part,
+        contribution=weight * part,
+    )
 
 
 class Explanation(NamedTuple):
@@ -87,20 +115,6 @@ def explain(
         tf = reader.count(ordinal, doc) if ordinal >= 0 else 0
         part = tf / (tf + norm) if tf else 0.0
         score += weight * part
-        rows.append(
-            TermExplanation(
-                term=term.term,
-                query_count=term.count,
-                shaped=term.shaped,
-                n=n,
-                N=documents,
-                q=scheme.q(term),
-                idf=idf(n, documents, 1.0, odds) if n else 0.0,
-                idf_q=idf(n, documents, scheme.q(term), odds) if n else 0.0,
-                weight=weight,
-                tf=tf,
-                tf_part=part,
-                contribution=weight * part,
-            )
-        )
+        idf_q = partial(idf, n, documents, odds=odds)
+        rows.append(explain_term(term, n, documents, scheme.q(term), idf_q, weight, tf, part))
     return Explanation(id, score, length, average_length, documents, k1, b, scheme.a, rows)

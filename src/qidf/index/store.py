@@ -146,7 +146,7 @@ class Writer:
                 if os.path.lexists(file.name):
                     self._written = written
                 raise
-            _sync_directory(self.path)
+            sync_directory(self.path)
             keep = {*manifest.segments, manifest.sources}
             for entry in os.scandir(self.path):
                 if _OURS.fullmatch(entry.name) and entry.name not in keep:
@@ -266,7 +266,8 @@ def _remove(name: str) -> None:
         os.unlink(name)
 
 
-def _sync_directory(path: str) -> None:
+def sync_directory(path: str) -> None:
+    """Make the names in a directory durable; nothing to do on Windows."""
     if sys.platform == "win32":
         return
     fd = os.open(path, os.O_RDONLY)
