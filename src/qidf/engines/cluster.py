@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from qidf.analysis import Token
-from qidf.engines.base import Clause, Collection, Engine, Model, code_points
+from qidf.engines.base import Clause, Collection, Engine, Model, code_points, encodable, has_surrogates
 from qidf.errors import EngineError, EngineWarning
 from qidf.index.search import Hit
 from qidf.weighting import K1, B
@@ -39,7 +39,6 @@ WINDOW = 10_000
 """The deepest rank, as `index.max_result_window` has it."""
 
 _LONGEST = 8191  # code points that always fit into the 32,766 bytes of a term
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _WEIGHT = re.compile(r"weight\((?P<field>.*?):(?P<term>.*) in \d+\)", re.DOTALL)
 
 
@@ -128,9 +127,16 @@ class Cluster(Engine):
         self._lock = threading.Lock()
         self._dfs: dict[str, tuple[float, int]] = {}
         self._counted: tuple[float, Collection] | None = None
+        self._analyzed: tuple[str, list[Token]] = ("", [])
 
     def analyze(self, text: str) -> list[Token]:
-        return self._ask(text).tokens
+        with self._lock:
+            last, tokens = self._analyzed
+        if text != last:  # a search, its explanation and its remarks ask for the same text
+            tokens = self._ask(encodable(text), self._analyzer).tokens
+            with self._lock:
+                self._analyzed = text, tokens
+        return list(tokens)
 
     def collection(self) -> Collection:
         with self._lock:
@@ -200,21 +206,12 @@ class Cluster(Engine):
 
     # requests
 
-    def _ask(self, text: str) -> Vectors:
-        """Return what the shards tell of a text, and keep their statistics."""
-        vectors = self.vectors([text])[0]
+    def _ask(self, value: str | list[str], analyzer: str) -> Vectors:
+        """Return what the shards tell of a text, or of terms as they are, and keep their statistics: one request."""
+        docs = [self._artificial(shard, value, analyzer) for shard in self._shards]
+        vectors = self._sum(value, self._request("POST", "/_mtermvectors", None, {"docs": docs})["docs"])
         self._keep(vectors)
         return vectors
-
-    def vectors(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return what the shards tell of each of `texts`, in one request."""
-        docs = []
-        for text in texts:
-            clean = _SURROGATE.sub("\ufffd", text)
-            docs += [self._artificial(shard, clean, self._analyzer) for shard in self._shards]
-        answer = self._request("POST", "/_mtermvectors", None, {"docs": docs})["docs"]
-        size = len(self._shards)
-        return [self._sum(text, answer[i * size : (i + 1) * size]) for i, text in enumerate(texts)]
 
     def _artificial(self, shard: Shard, value: str | list[str], analyzer: str) -> dict[str, Any]:
         """Return the request for the vectors of a document that is not there, on one shard."""
@@ -233,12 +230,12 @@ class Cluster(Engine):
             request["per_field_analyzer"] = {self.field: analyzer}
         return request
 
-    def _sum(self, text: str, answers: Sequence[dict[str, Any]]) -> Vectors:
-        """Add the shards' statistics up; the tokens are the same on each."""
+    def _sum(self, value: str | list[str], answers: Sequence[dict[str, Any]]) -> Vectors:
+        """Add the shards' statistics up; the tokens of a text are the same on each."""
         dfs: dict[str, int] = {}
         tokens: list[tuple[int, Token]] = []
         documents = length = 0
-        at = code_points(text)
+        at = code_points(value) if isinstance(value, str) else None
         for number, answer in enumerate(answers):
             if "error" in answer:
                 raise EngineError(f"{self.url} can't be read. The server says: {_reason(answer['error'])}")
@@ -248,7 +245,7 @@ class Cluster(Engine):
             length += max(0, statistics.get("sum_ttf", 0))
             for term, entry in vectors.get("terms", {}).items():
                 dfs[term] = dfs.get(term, 0) + entry.get("doc_freq", 0)
-                if not number and text:
+                if not number and at is not None:
                     tokens += [
                         (one["position"], Token(term, at(one["start_offset"]), at(one["end_offset"])))
                         for one in entry["tokens"]
@@ -270,13 +267,8 @@ class Cluster(Engine):
 
     def _count(self, terms: Sequence[str]) -> dict[str, int]:
         """Return df of terms as they are, through the one analyzer that leaves a text as it is."""
-        able = [term for term in terms if term and len(term) <= _LONGEST and not _SURROGATE.search(term)]
-        dfs: dict[str, int] = {}
-        if able:
-            docs = [self._artificial(shard, able, "keyword") for shard in self._shards]
-            vectors = self._sum("", self._request("POST", "/_mtermvectors", None, {"docs": docs})["docs"])
-            self._keep(vectors)
-            dfs = vectors.dfs
+        able = [term for term in terms if term and len(term) <= _LONGEST and not has_surrogates(term)]
+        dfs = self._ask(able, "keyword").dfs if able else {}
         return {term: dfs.get(term, 0) for term in terms}
 
     def _search(self, body: dict[str, Any]) -> Any:
@@ -287,9 +279,9 @@ class Cluster(Engine):
         return {"term": {self.field: {"value": term, "boost": boost}}}
 
     def _get(self, index: str, document: str) -> dict[str, Any]:
-        body = {"query": {"ids": {"values": [_SURROGATE.sub("\ufffd", document)]}}, "size": 1}
+        body = {"query": {"ids": {"values": [encodable(document)]}}, "size": 1}
         hits = self._request("POST", f"/{index}/_search", None, body)["hits"]["hits"]
-        if not hits or _SURROGATE.search(document):
+        if not hits or has_surrogates(document):
             raise KeyError(document)
         found: dict[str, Any] = hits[0]
         return found

@@ -37,7 +37,7 @@ def open_url(url: EngineURL) -> Cluster:
         from opensearchpy import OpenSearch
     except ImportError:
         raise missing("opensearch-py", "opensearch") from None
-    place = Place.of(url)
+    place = Place(url)
     options: dict[str, Any] = {}
     if place.user:
         options["http_auth"] = (place.user, place.password)
@@ -91,7 +91,7 @@ def from_client(
 
 
 class Place:
-    """Where a server is, out of an engine's URL and the environment."""
+    """Where a server is, out of an engine's URL and the environment. ValueError if the URL names none."""
 
     def __init__(self, url: EngineURL) -> None:
         self.scheme = url.scheme.partition("+")[2]
@@ -116,11 +116,6 @@ class Place:
         self.timeout = url.number("timeout", 10.0)
         if not 0 < self.timeout <= 3600:
             raise ValueError(f"timeout must be seconds between 0 and 3600, got {options['timeout']!r}")
-
-    @classmethod
-    def of(cls, url: EngineURL) -> Place:
-        """Return the place that a URL names. ValueError if it names none."""
-        return cls(url)
 
 
 def quoted(path: str) -> str:
