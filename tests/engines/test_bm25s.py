@@ -376,6 +376,14 @@ def test_a_tokenizer_saved_beside_the_index_gives_the_words_back(tmp_path: Path)
     assert hits[0].score == pytest.approx(float(scores[0][0]), rel=1e-6)
 
 
+def test_an_id_that_is_no_text() -> None:
+    number: Any = 3
+    opened = engine.Bm25s(retriever(texts()))
+    for question in (opened.text, lambda id: opened.explain("common", id)):
+        with pytest.raises(TypeError, match="id must be str, got int"):
+            question(number)
+
+
 def test_ties_at_the_cut_go_by_number() -> None:
     rows = ["same text here"] * 50
     random.Random(1).shuffle(rows)

@@ -62,7 +62,7 @@ def _what(done: Applied) -> str:
         return f"is at q = {done.q:g} already, nothing to do"
     if not done.scores:
         return f"q {done.was:g} → {done.q:g}: bm25s' own scores are back"
-    last_bit = "" if done.exact else ", from scores scaled before: equal to bm25s' own but for a last bit"
+    last_bit = "" if done.exact else ", from scores scaled before: exact but for a last bit"
     return f"q {done.was:g} → {done.q:g}: {count(done.scores, 'score')} rewritten{last_bit}"
 
 

@@ -177,8 +177,6 @@ class Bm25s(Engine):
         return [Hit(rank, name, "", 1, score) for rank, (name, score) in enumerate(zip(names, totals, strict=True), 1)]
 
     def parts(self, id: str, terms: Sequence[str]) -> list[tuple[float, int | None]]:
-        if not isinstance(id, str):
-            raise TypeError(f"id must be str, got {type(id).__name__}")
         document, N = self._number(id), self._scores.documents
         out: list[tuple[float, int | None]] = []
         for term, n in zip(terms, self.doc_freqs(terms), strict=True):
@@ -217,6 +215,8 @@ class Bm25s(Engine):
         return str(entry.get(self._id, number)) if isinstance(entry, dict) else str(number)
 
     def _number(self, id: str) -> int:
+        if not isinstance(id, str):
+            raise TypeError(f"id must be str, got {type(id).__name__}")
         if id in self._recent:  # of the last ranking, which is what is mostly asked for
             return self._recent[id]
         number = int(id) if id.isascii() and id.isdigit() and len(id) < 16 else self._scores.documents
