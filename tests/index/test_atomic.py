@@ -350,3 +350,46 @@ def test_a_fifo_in_place_of_a_file_is_an_error_and_no_wait(tmp_path: Path) -> No
             Index.open(tmp_path / "x")
         file.unlink()
         shutil.rmtree(tmp_path / "x")
+
+
+def test_interrupted_between_making_the_lock_and_holding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from filelock import FileLock
+
+    real, calls = FileLock.acquire, 0
+
+    def acquire(lock: Any, *arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            Path(lock.lock_file).touch()
+            raise KeyboardInterrupt
+        return real(lock, *arguments, **options)
+
+    monkeypatch.setattr(FileLock, "acquire", acquire)
+    with pytest.raises(KeyboardInterrupt):
+        build(documents(1), str(tmp_path / "a" / "idx"), analyzer="code")
+    assert list(tmp_path.iterdir()) == []
+    build(documents(1), str(tmp_path / "a" / "idx"), analyzer="code")
+    assert Index.open(tmp_path / "a" / "idx").documents == 40
+
+
+def test_a_lock_of_somebody_else_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may make the folder between our look at it and our lock."""
+    from filelock import FileLock
+
+    place = tmp_path / "idx"
+    real = store._topmost_absent
+    held = FileLock(place / store.LOCK)
+
+    def then_somebody_comes(path: str) -> str:
+        absent = real(path)
+        place.mkdir()
+        held.acquire()
+        return absent
+
+    monkeypatch.setattr(store, "_topmost_absent", then_somebody_comes)
+    with pytest.raises(QidfError, match="another process writes"):
+        build(documents(1), str(place), analyzer="code")
+    assert held.is_locked
+    assert (place / store.LOCK).exists()
+    held.release()

@@ -186,12 +186,14 @@ def writing(path: str) -> Iterator[Writer]:
         yield writer
     except BaseException:
         writer.abandon()
-        if absent and lock.is_locked:
-            _remove(os.path.join(path, LOCK))  # while it is ours: who comes later makes a new one
+        if absent:
+            with suppress(Timeout, OSError):
+                lock.acquire()  # again, since the interrupt may have come between making the file and locking it
+                _remove(os.path.join(path, LOCK))  # while it is ours: who comes later makes a new one
         _remove_directories(path, absent)
         raise
     finally:
-        lock.release()
+        lock.release(force=True)
 
 
 @contextmanager
