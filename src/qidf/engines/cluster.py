@@ -49,6 +49,20 @@ class Request(Protocol):
         """Return what the server answers."""
 
 
+class Connection(NamedTuple):
+    """The way to a server: requests, which product answers them, in which version, and its name in messages."""
+
+    request: Request
+    product: str
+    version: tuple[int, ...]
+    url: str
+
+    @property
+    def k1_plus_1(self) -> bool:
+        """Whether scores carry (k1 + 1): so those of OpenSearch before 3 and of every Elasticsearch do."""
+        return self.product != "opensearch" or self.version < (3,)
+
+
 class Shard(NamedTuple):
     """A shard, and a routing value that leads to it."""
 
@@ -73,8 +87,8 @@ class Cluster(Engine):
 
     Parameters
     ----------
-    request : callable
-        See `Request`.
+    way : Connection
+        To the server.
     index : str
         An index, an alias, a data stream, or a pattern of them.
     field : str
@@ -85,10 +99,6 @@ class Cluster(Engine):
         Search with `dfs_query_then_fetch`. Without it each shard has an idf of its own, and scores are near.
     max_clauses : int, default 1024
         Terms of a query, as the server's `indices.query.bool.max_clause_count` has it; beyond, the heaviest stay.
-    k1_plus_1 : bool, default True
-        Whether scores carry (k1 + 1), as those of OpenSearch before 3 do.
-    url : str
-        A name for messages, without secrets.
 
     Raises
     ------
@@ -98,19 +108,17 @@ class Cluster(Engine):
 
     def __init__(
         self,
-        request: Request,
+        way: Connection,
         index: str,
         field: str,
         *,
         analyzer: str = "",
         exact: bool = True,
-        k1_plus_1: bool = True,
         max_clauses: int = CLAUSES,
-        url: str = "",
     ) -> None:
-        self.url = url or f"{index}#{field}"
+        self.way, self.url = way, way.url
         self.index, self.field = index, field
-        self._request = request
+        self._request = way.request
         self._exact = exact
         self._max_clauses = max_clauses
         mapping = self._mapping()
@@ -120,7 +128,7 @@ class Cluster(Engine):
         self.analyzer = "standard" if self.analyzer == "default" else self.analyzer
         k1, b = self._similarity(mapping.get("similarity", "default"))
         self.model = Model(
-            k1, b, k1_plus_1=k1_plus_1, byte_lengths=True, counts_deleted=True, counts_empty=False, float_bits=32
+            k1, b, k1_plus_1=way.k1_plus_1, byte_lengths=True, counts_deleted=True, counts_empty=False, float_bits=32
         )
         self._shards = self._find_shards()
         self._several = len({shard.index for shard in self._shards}) > 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from qidf.engines.base import missing
-from qidf.engines.cluster import CLAUSES, Cluster
+from qidf.engines.cluster import CLAUSES, Cluster, Connection
 from qidf.errors import EngineError
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ def open_url(url: EngineURL) -> Cluster:
     Credentials come from the environment, QIDF_USER and QIDF_PASSWORD, or from `USER:PASSWORD@` in the URL, which
     others may see in a list of processes. `verify=false` takes a server's certificate as it is.
     """
+    place = Place(url)
+    return Cluster(connection(url), place.index, url.field, analyzer=place.analyzer, exact=place.exact)
+
+
+def connection(url: EngineURL) -> Connection:
+    """Return the way to the server of a URL, through a client made for it."""
     try:
         from opensearchpy import OpenSearch
     except ImportError:
@@ -53,7 +59,23 @@ def open_url(url: EngineURL) -> Cluster:
         retry_on_status=(429, 502, 503),
         **options,
     )
-    return from_client(client, place.index, url.field, analyzer=place.analyzer, exact=place.exact, url=place.shown)
+    return connected(client, place.shown)
+
+
+def connected(client: Any, url: str) -> Connection:
+    """Return the way to a server through an `opensearchpy.OpenSearch`; `url` is its name in messages."""
+
+    def request(method: str, path: str, params: dict[str, str] | None = None, body: Any = None) -> Any:
+        from opensearchpy.exceptions import OpenSearchException
+
+        try:
+            return client.transport.perform_request(method, quoted(path), params=params, body=body)
+        except OpenSearchException as error:
+            status = getattr(error, "status_code", None)
+            raise explained(url, path, status, getattr(error, "info", None) or error) from None
+
+    version = request("GET", "/")["version"]["number"]
+    return Connection(request, "opensearch", tuple(int(part) for part in re.findall(r"\d+", version)[:3]), url)
 
 
 def from_client(
@@ -67,27 +89,8 @@ def from_client(
     url: str = "",
 ) -> Cluster:
     """Return the engine of an `opensearchpy.OpenSearch` that you made: with AWS SigV4, TLS and retries as you like."""
-
-    def request(method: str, path: str, params: dict[str, str] | None = None, body: Any = None) -> Any:
-        from opensearchpy.exceptions import OpenSearchException
-
-        try:
-            return client.transport.perform_request(method, quoted(path), params=params, body=body)
-        except OpenSearchException as error:
-            status = getattr(error, "status_code", None)
-            raise explained(url or index, path, status, getattr(error, "info", None) or error) from None
-
-    version = request("GET", "/")["version"]["number"]
-    return Cluster(
-        request,
-        index,
-        field,
-        analyzer=analyzer,
-        exact=exact,
-        max_clauses=max_clauses,
-        k1_plus_1=int(version.split(".")[0]) < 3,
-        url=url,
-    )
+    way = connected(client, url or f"{index}#{field}")
+    return Cluster(way, index, field, analyzer=analyzer, exact=exact, max_clauses=max_clauses)
 
 
 class Place:
