@@ -147,6 +147,117 @@ def test_the_analyzer_is_the_mappings_search_analyzer(client: Any) -> None:
     assert [t.term for t in english.analyze("Running files")] == ["run", "file"]
 
 
+FIELDS = {
+    "body": {"type": "text", "fields": {"code": {"type": "text", "analyzer": "whitespace"}}},
+    "meta": {"properties": {"note": {"type": "text"}}},
+    "name": {"type": "keyword", "fields": {"words": {"type": "text"}}},
+    "alias": {"type": "alias", "path": "meta.note"},
+    "parts": {"type": "nested", "properties": {"text": {"type": "text"}}},
+}
+
+
+def fill(client: Any, index: str, properties: Any, sources: list[Any], **settings: Any) -> None:
+    client.indices.delete(index=index, ignore_unavailable=True)
+    own = {"number_of_shards": 2, "number_of_replicas": 0, **settings}
+    client.indices.create(index=index, body={"settings": own, "mappings": {"properties": properties}})
+    client.bulk(body=[line for one in sources for line in ({"index": {"_index": index}}, one)], refresh="true")
+
+
+@pytest.mark.parametrize(
+    ("field", "terms"),
+    [
+        ("body.code", ["getUser", "of", "us"]),
+        ("meta.note", ["getuser", "of", "us"]),
+        ("alias", ["getuser", "of", "us"]),
+        ("name.words", ["getuser", "of", "us"]),
+    ],
+)
+def test_fields_of_fields(client: Any, field: str, terms: list[str]) -> None:
+    text = "getUser of us"
+    sources = [{"body": text, "meta": {"note": text}, "name": text}, {"body": "us", "meta": {"note": "us"}}] * 4
+    fill(client, "fields", FIELDS, sources)
+    engine = from_client(client, "fields", field)
+    assert [token.term for token in engine.analyze(text)] == terms
+    assert engine.doc_freqs(terms)[:2] == [4, 4]
+    hit = engine.search(text, 1)[0]
+    assert engine.text(hit.id) == text
+    assert engine.explain(text, hit.id).score == pytest.approx(hit.score, rel=1e-5)
+
+
+def test_a_nested_field_is_refused(client: Any) -> None:
+    fill(client, "fields", FIELDS, [{"body": "a"}])
+    with pytest.raises(EngineError, match="is nested"):
+        from_client(client, "fields", "parts.text")
+
+
+def test_a_data_stream(client: Any) -> None:
+    template = {
+        "index_patterns": ["stream-*"],
+        "data_stream": {},
+        "template": {
+            "settings": {"number_of_shards": 2, "number_of_replicas": 0},
+            "mappings": {"properties": {"body": {"type": "text"}}},
+        },
+    }
+    client.indices.put_index_template(name="streams", body=template)
+    client.indices.delete_data_stream(name="stream-*")
+    for part in (DOCUMENTS[:40], DOCUMENTS[40:]):
+        lines: list[Any] = []
+        for _, text in part:
+            lines += [{"create": {}}, {"body": text, "@timestamp": "2026-01-01T00:00:00Z"}]
+        client.bulk(body=lines, index="stream-1", refresh="true")
+        client.indices.rollover(alias="stream-1")
+    engine = from_client(client, "stream-1", "body")
+    assert engine.collection().documents == sum(any(map(str.isalnum, text)) for _, text in DOCUMENTS)
+    query = "read the config file"
+    answer = client.search(
+        index="stream-1",
+        body={"query": {"match": {"body": query}}, "size": 5, "_source": False},
+        params={"search_type": "dfs_query_then_fetch"},
+    )
+    assert [hit.score for hit in engine.search(query, 5, q=1, a=1)] == pytest.approx(
+        [hit["_score"] for hit in answer["hits"]["hits"]], rel=1e-6
+    )
+
+
+def test_an_index_without_the_field_stays_without(client: Any) -> None:
+    """A document with a field that is not mapped would map it, also one that does not exist."""
+    fill(client, "mixed-1", {"body": {"type": "text"}}, [{"body": "a b"}, {"body": "b"}])
+    fill(client, "mixed-2", {"other": {"type": "text"}}, [{"other": "a b"}])
+    engine = from_client(client, "mixed-*", "body")
+    assert engine.doc_freqs(["a", "b"]) == [1, 2]
+    assert engine.collection().documents == 2
+    assert "body" not in client.indices.get_mapping(index="mixed-2")["mixed-2"]["mappings"]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("own", "settings"),
+    [
+        ({"type": "text", "analyzer": "english"}, {}),
+        ({"type": "text"}, {"similarity.default": {"type": "BM25", "k1": 2}}),
+    ],
+)
+def test_indices_that_disagree_are_refused(client: Any, own: Any, settings: Any) -> None:
+    fill(client, "apart-1", {"body": {"type": "text"}}, [{"body": "a"}])
+    fill(client, "apart-2", {"body": own}, [{"body": "a"}], **settings)
+    with pytest.raises(EngineError, match="in different ways"):
+        from_client(client, "apart-*", "body")
+
+
+def test_the_similarity_called_bm25_is_not_the_default_one(client: Any) -> None:
+    properties = {"body": {"type": "text", "similarity": "BM25"}, "flat": {"type": "text"}}
+    fill(
+        client,
+        "named",
+        properties,
+        [{"body": "a b", "flat": "a"}, {"body": "b"}],
+        **{"similarity.default.type": "boolean"},
+    )
+    assert from_client(client, "named", "body").search("a", 1)
+    with pytest.raises(EngineError, match="scored by boolean"):
+        from_client(client, "named", "flat")
+
+
 def test_too_many_terms_lose_the_lightest(client: Any) -> None:
     write(client, "wide", DOCUMENTS)
     engine = from_client(client, "wide", "body", max_clauses=3)

@@ -16,11 +16,16 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import quote, unquote
 
 from qidf.analysis import Token
-from qidf.engines.base import Clause, Collection, Engine, Model, code_points, encodable, has_surrogates
+from qidf.cluster.indices import Index, look
+from qidf.cluster.steps import Asked, carry_out
+from qidf.cluster.vectors import Vectors, summed
+from qidf.engines.base import Clause, Collection, Engine, Model, encodable, has_surrogates
 from qidf.errors import EngineError, EngineWarning
 from qidf.index.search import Hit
+from qidf.rewriting.fields import Field, analyzer_of, find_field, similarity_of
 from qidf.weighting import K1, B
 
 if TYPE_CHECKING:
@@ -61,22 +66,6 @@ class Connection(NamedTuple):
     def k1_plus_1(self) -> bool:
         """Whether scores carry (k1 + 1): so those of OpenSearch before 3 and of every Elasticsearch do."""
         return self.product != "opensearch" or self.version < (3,)
-
-
-class Shard(NamedTuple):
-    """A shard, and a routing value that leads to it."""
-
-    index: str  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a shard
-    routing: str
-
-
-class Vectors(NamedTuple):
-    """What the shards tell of a text: its tokens, {term: n}, N and the sum of the lengths."""
-
-    tokens: list[Token]
-    dfs: dict[str, int]
-    documents: int
-    length: int
 
 
 class Cluster(Engine):
@@ -121,17 +110,23 @@ class Cluster(Engine):
         self._request = way.request
         self._exact = exact
         self._max_clauses = max_clauses
-        mapping = self._mapping()
-        self._analyzer = analyzer or mapping.get("search_analyzer", "")
-        name = self._analyzer or mapping.get("analyzer", "standard")
-        self.analyzer = name if name in ("standard", "default") else f"{name} of the index"
-        self.analyzer = "standard" if self.analyzer == "default" else self.analyzer
-        k1, b = self._similarity(mapping.get("similarity", "default"))
+        self._indices = carry_out(look(quoted(index), {}, {}), self._send)
+        found = {
+            self._check(known, one)
+            for one in self._indices.kinds
+            if (known := find_field(field, one.mapping)) is not None
+        }
+        if not found:
+            raise EngineError(f"field {field!r} of {self.url} does not exist")
+        if len(found) > 1:
+            raise EngineError(f"the indices of {self.url} analyze or score field {field!r} in different ways: name one")
+        ((self.field, self._source, name, k1, b),) = found
+        self._analyzer = analyzer or name
+        self.analyzer = "standard" if self._analyzer in ("standard", "default") else f"{self._analyzer} of the index"
         self.model = Model(
             k1, b, k1_plus_1=way.k1_plus_1, byte_lengths=True, counts_deleted=True, counts_empty=False, float_bits=32
         )
-        self._shards = self._find_shards()
-        self._several = len({shard.index for shard in self._shards}) > 1
+        self._several = len(self._indices.all) > 1
         self._lock = threading.Lock()
         self._dfs: dict[str, tuple[float, int]] = {}
         self._counted: tuple[float, Collection] | None = None
@@ -141,7 +136,8 @@ class Cluster(Engine):
         with self._lock:
             last, tokens = self._analyzed
         if text != last:  # a search, its explanation and its remarks ask for the same text
-            tokens = self._ask(encodable(text), self._analyzer).tokens
+            found = self._ask(encodable(text), self._analyzer).tokens
+            tokens = [Token(token.term, token.start, token.end) for token in found]
             with self._lock:
                 self._analyzed = text, tokens
         return list(tokens)
@@ -206,7 +202,7 @@ class Cluster(Engine):
     def text(self, id: str) -> str | None:
         index, document = self._split(id)
         value: Any = self._get(index, document).get("_source", {})
-        for name in self.field.split("."):
+        for name in self._source.split("."):
             value = value.get(name) if isinstance(value, dict) else None
         if isinstance(value, list):
             value = "\n".join(str(one) for one in value)
@@ -216,50 +212,13 @@ class Cluster(Engine):
 
     def _ask(self, value: str | list[str], analyzer: str) -> Vectors:
         """Return what the shards tell of a text, or of terms as they are, and keep their statistics: one request."""
-        docs = [self._artificial(shard, value, analyzer) for shard in self._shards]
-        vectors = self._sum(value, self._request("POST", "/_mtermvectors", None, {"docs": docs})["docs"])
+        docs = self._indices.artificial(self.field, value, analyzer)
+        vectors = summed(self.field, value, self._request("POST", "/_mtermvectors", None, {"docs": docs})["docs"])
         self._keep(vectors)
         return vectors
 
-    def _artificial(self, shard: Shard, value: str | list[str], analyzer: str) -> dict[str, Any]:
-        """Return the request for the vectors of a document that is not there, on one shard."""
-        request: dict[str, Any] = {
-            "_index": shard.index,
-            "doc": {self.field: value},
-            "fields": [self.field],
-            "routing": shard.routing,
-            "positions": True,
-            "offsets": True,
-            "payloads": False,
-            "term_statistics": True,
-            "field_statistics": True,
-        }
-        if analyzer:
-            request["per_field_analyzer"] = {self.field: analyzer}
-        return request
-
-    def _sum(self, value: str | list[str], answers: Sequence[dict[str, Any]]) -> Vectors:
-        """Add the shards' statistics up; the tokens of a text are the same on each."""
-        dfs: dict[str, int] = {}
-        tokens: list[tuple[int, Token]] = []
-        documents = length = 0
-        at = code_points(value) if isinstance(value, str) else None
-        for number, answer in enumerate(answers):
-            if "error" in answer:
-                raise EngineError(f"{self.url} can't be read. The server says: {_reason(answer['error'])}")
-            vectors = answer.get("term_vectors", {}).get(self.field, {})
-            statistics = vectors.get("field_statistics", {})
-            documents += max(0, statistics.get("doc_count", 0))
-            length += max(0, statistics.get("sum_ttf", 0))
-            for term, entry in vectors.get("terms", {}).items():
-                dfs[term] = dfs.get(term, 0) + entry.get("doc_freq", 0)
-                if not number and at is not None:
-                    tokens += [
-                        (one["position"], Token(term, at(one["start_offset"]), at(one["end_offset"])))
-                        for one in entry["tokens"]
-                    ]
-        tokens.sort(key=lambda token: (token[0], token[1].start))
-        return Vectors([token for _, token in tokens], dfs, documents, length)
+    def _send(self, asked: Asked) -> Any:
+        return self._request(asked.method, unquote(asked.path), asked.params, asked.body)
 
     def _keep(self, vectors: Vectors) -> None:
         until = time.monotonic() + TTL
@@ -301,67 +260,31 @@ class Cluster(Engine):
         if not self._several:
             return self.index, id
         index, _, document = id.partition("/")
-        if index not in {shard.index for shard in self._shards}:
+        if index not in {one.name for one in self._indices.all}:
             raise KeyError(id)
         return index, document
 
     # what the index is
 
-    def _mapping(self) -> dict[str, Any]:
-        """Return the field's mapping. EngineError if there is none that BM25 can work on."""
-        answer = self._request("GET", f"/{self.index}/_mapping/field/{self.field}")
-        found: list[dict[str, Any]] = []
-        for index in answer.values():
-            for entry in index["mappings"].values():
-                found += entry.get("mapping", {}).values()
-        if not answer:
-            raise EngineError(f"no index {self.index} on the server ({self.url})")
-        if not found:
-            raise EngineError(f"field {self.field!r} of {self.url} does not exist")
-        for mapping in found:
-            if mapping.get("type") not in ("text", "annotated_text"):
-                raise EngineError(f"field {self.field!r} of {self.url} is of type {mapping.get('type')}, not text")
-            if mapping.get("norms") is False:
-                raise EngineError(f"field {self.field!r} of {self.url} has norms off, which BM25 needs")
-            if mapping.get("index") is False:
-                raise EngineError(f"field {self.field!r} of {self.url} is not indexed")
-            if mapping.get("index_options") == "docs":
-                raise EngineError(f"field {self.field!r} of {self.url} counts no terms (index_options docs)")
-        return found[0]
-
-    def _similarity(self, name: str) -> tuple[float, float]:
-        """Return k1 and b of the field's similarity. EngineError if that is no BM25."""
-        answer = self._request("GET", f"/{self.index}/_settings/index.similarity.*")
-        for index in answer.values():
-            similarities = index.get("settings", {}).get("index", {}).get("similarity", {})
-            chosen = similarities.get(name) or (similarities.get("default") if name in ("default", "BM25") else None)
-            if chosen:
-                if chosen.get("type") != "BM25":
-                    raise EngineError(f"field {self.field!r} of {self.url} is scored by {chosen.get('type')}, not BM25")
-                return float(chosen.get("k1", K1)), float(chosen.get("b", B))
-        if name not in ("default", "BM25"):
-            raise EngineError(f"field {self.field!r} of {self.url} is scored by {name}, not BM25")
-        return K1, B
-
-    def _find_shards(self) -> list[Shard]:
-        """Return all shards, each with a routing value that leads to it."""
-        answer = self._request("GET", f"/{self.index}/_search_shards")
-        wanted = {(copy["index"], copy["shard"]) for copies in answer["shards"] for copy in copies[:1]}
-        found: list[Shard] = []
-        for index in sorted({index for index, _ in wanted}):
-            missing = {shard for name, shard in wanted if name == index}
-            for routing in range(64 * len(missing)):
-                if not missing:
-                    break
-                copies = self._request("GET", f"/{index}/_search_shards", {"routing": str(routing)})["shards"]
-                for shard in {copy[0]["shard"] for copy in copies} & missing:
-                    missing.discard(shard)
-                    found.append(Shard(index, str(routing)))
-            if missing:
-                raise EngineError(f"no routing leads to shard {min(missing)} of {index} ({self.url})")
-        if not found:
-            raise EngineError(f"no index {self.index} on the server ({self.url})")
-        return found
+    def _check(self, field: Field, index: Index) -> tuple[str, str, str, float, float]:
+        """Return the field's name and source, its analyzer, k1 and b. EngineError if BM25 can't work on it."""
+        own = field.mapping
+        name = f"field {self.field!r} of {self.url}"
+        if own.get("type") not in ("text", "annotated_text"):
+            raise EngineError(f"{name} is of type {own.get('type', 'object')}, not text")
+        if field.nested:
+            raise EngineError(f"{name} is nested: its documents are not those that a search finds")
+        if own.get("norms") is False:
+            raise EngineError(f"{name} has norms off, which BM25 needs")
+        if own.get("index") is False:
+            raise EngineError(f"{name} is not indexed")
+        if own.get("index_options") == "docs":
+            raise EngineError(f"{name} counts no terms (index_options docs)")
+        similarity = similarity_of(own.get("similarity", "default"), index.settings)
+        if similarity.get("type") != "BM25":
+            raise EngineError(f"{name} is scored by {similarity.get('type')}, not BM25")
+        k1, b = float(similarity.get("k1", K1)), float(similarity.get("b", B))
+        return field.name, field.source, analyzer_of(field.name, index.mapping, index.settings), k1, b
 
 
 def _parts(explanation: dict[str, Any], field: str) -> dict[str, tuple[float, int | None]]:
@@ -387,9 +310,6 @@ def _values(explanation: dict[str, Any], begins: str) -> Iterator[float]:
         yield from _values(detail, begins)
 
 
-def _reason(error: Any) -> str:
-    """Return why a server refused, on one line."""
-    if isinstance(error, dict):
-        causes = error.get("root_cause") or [error]
-        return " ".join(f"{causes[0].get('type', '')}: {causes[0].get('reason', '')}".split())
-    return " ".join(str(error).split())
+def quoted(path: str) -> str:
+    """Return a path with what can't stand in one escaped."""
+    return quote(path, safe="/_,*-.:<>+~")

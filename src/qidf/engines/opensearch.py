@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from qidf.engines.base import missing
-from qidf.engines.cluster import CLAUSES, Cluster, Connection
+from qidf.engines.cluster import CLAUSES, Cluster, Connection, quoted
 from qidf.errors import EngineError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _PRIVILEGES = {
     "_mtermvectors": "read (indices:data/read/mtv*)",
     "_search": "read (indices:data/read/search)",
     "_msearch": "read (indices:data/read/msearch)",
-    "_mapping": "view_index_metadata (indices:admin/mappings/fields/get)",
+    "_mapping": "view_index_metadata (indices:admin/mappings/get)",
     "_settings": "view_index_metadata (indices:monitor/settings/get)",
     "_search_shards": "view_index_metadata (indices:admin/shards/search_shards)",
 }
@@ -119,11 +119,6 @@ class Place:
         self.timeout = url.number("timeout", 10.0)
         if not 0 < self.timeout <= 3600:
             raise ValueError(f"timeout must be seconds between 0 and 3600, got {options['timeout']!r}")
-
-
-def quoted(path: str) -> str:
-    """Return a path with what can't stand in one escaped."""
-    return quote(path, safe="/_,*-.:<>+~")
 
 
 def explained(url: str, path: str, status: Any, info: Any) -> EngineError:

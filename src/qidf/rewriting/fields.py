@@ -12,11 +12,23 @@ _DEPTH = 50
 
 
 class Field(NamedTuple):
-    """A concrete field: its full name, its mapping, and whether documents of their own hold it."""
+    """A concrete field.
+
+    Attributes
+    ----------
+    name : str
+        In full.
+    mapping : dict
+    nested : bool
+        Whether documents of their own hold it.
+    source : str
+        The field that a document gives the text under: of a multi-field the one it belongs to.
+    """
 
     name: str
     mapping: dict[str, Json]
     nested: bool
+    source: str
 
 
 class Index(NamedTuple):
@@ -41,7 +53,7 @@ class Index(NamedTuple):
             raise LeftError(f"field {field[:80]} is nested")
         if found.mapping.get("index") in (False, "false"):
             raise LeftError(f"field {field[:80]} is not indexed")
-        if not _is_bm25(found.mapping.get("similarity", "default"), self.settings):
+        if similarity_of(found.mapping.get("similarity", "default"), self.settings).get("type") != "BM25":
             raise LeftError(f"field {field[:80]} is not scored by BM25")
         analyzer = analyzer_of(field, self.mapping, self.settings, options)
         return Match(field, options, Text(found.name, analyzer, as_text(options.get("query"))))
@@ -84,16 +96,18 @@ def find_field(field: str, mapping: Json) -> Field | None:
 
 def _walk(field: str, mapping: Json) -> Field | None:
     parts = field.split(".")
-    todo = [(mapping, 0, False)] if len(parts) <= _DEPTH else []
+    todo = [(mapping, 0, False, "")] if len(parts) <= _DEPTH else []
     while todo:
-        node, begin, nested = todo.pop()
+        node, begin, nested, source = todo.pop()
         children = _children(node)
+        multi = bool(begin) and not as_dict(as_dict(node).get("properties"))
         for end in range(begin + 1, len(parts) + 1):  # a name may hold dots
             child = children.get(".".join(parts[begin:end]))
             if isinstance(child, dict):
+                given = source if multi else ".".join(parts[:end])
                 if end == len(parts):
-                    return Field(field, child, nested)
-                todo.append((child, end, nested or child.get("type") == "nested"))
+                    return Field(field, child, nested, given)
+                todo.append((child, end, nested or child.get("type") == "nested", given))
     return None
 
 
@@ -125,11 +139,11 @@ def _is_like(name: str, pattern: str) -> bool:
     return name.startswith(first) and name.endswith(last) and at + len(last) <= len(name)
 
 
-def _is_bm25(name: Json, settings: Json) -> bool:
-    """Return whether the similarity called `name` multiplies by BM25's idf."""
+def similarity_of(name: Json, settings: Json) -> dict[str, Json]:
+    """Return the settings of the similarity called `name`, a field's `similarity` or `"default"`; at least its type."""
     similarities = as_dict(_index_settings(settings).get("similarity"))
-    chosen = similarities.get(str(name)) or (similarities.get("default") if name in ("default", "BM25") else None)
-    return as_dict(chosen).get("type") == "BM25" if chosen else name in ("default", "BM25")
+    chosen = similarities.get(str(name)) or (similarities.get("default") if name == "default" else None)
+    return as_dict(chosen) or {"type": "BM25" if name in ("default", "BM25") else str(name)}
 
 
 def _index_settings(settings: Json) -> dict[str, Json]:

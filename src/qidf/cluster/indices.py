@@ -1,0 +1,100 @@
+"""What a server tells of an expression of indices (a name, an alias, a data stream, a pattern): mappings and shards.
+
+Asks for it in steps; view_index_metadata is the privilege. Knows no search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from qidf.cluster.steps import Asked, Steps
+from qidf.cluster.vectors import Shard, artificial, find_routing, find_shards
+from qidf.errors import EngineError
+from qidf.rewriting.fields import find_field
+
+MOST_SHARDS = 500
+"""Of all indices together: each is asked about each text of a query."""
+
+_SETTINGS = "*.settings.index.similarity,*.settings.index.analysis.analyzer.default*"
+_EXPRESSION = ("allow_no_indices", "expand_wildcards", "ignore_unavailable")
+"""The parameters of a search that say what an expression stands for; the requests here take them, too."""
+
+
+class Index(NamedTuple):
+    """A concrete index: its mapping, the settings that a score depends on, its shards."""
+
+    name: str
+    mapping: dict[str, Any]
+    settings: dict[str, Any]
+    shards: list[Shard]
+
+
+class Indices(NamedTuple):
+    """What an expression stands for.
+
+    Attributes
+    ----------
+    all : list of Index
+    kinds : list of Index
+        One of each mapping and settings among them.
+    """
+
+    all: list[Index]
+    kinds: list[Index]
+
+    def artificial(self, field: str, text: str | list[str], analyzer: str) -> list[dict[str, Any]]:
+        """Return the documents to ask `_mtermvectors` for, one a shard: `text` in `field`."""
+        documents: list[dict[str, Any]] = []
+        for index in self.all:
+            found = find_field(field, index.mapping)
+            if found:  # where there is no such field, the server would make one
+                document = {found.source: text} | _timestamp(index.mapping)
+                documents += artificial(index.shards, field, document, analyzer)
+        return documents
+
+
+def look(expression: str, params: Mapping[str, Any], routing: dict[tuple[str, int], list[Shard]]) -> Steps[Indices]:
+    """Ask what an escaped expression stands for; empty stands for all indices.
+
+    `routing` keeps what was found of shards, by index and their number. Only those of `params` are sent that say how
+    to read the expression.
+
+    Raises
+    ------
+    EngineError
+        Nothing is there, it has too many shards, or a shard can't be asked.
+    """
+    expression = expression or "_all"
+    how = {name: str(params[name]) for name in _EXPRESSION if name in params}
+    found = yield from find_shards(f"/{expression}", how)
+    if not found:
+        raise EngineError(f"no such index on the server: {expression}")
+    if sum(shards for _, shards in found) > MOST_SHARDS:
+        raise EngineError(f"{expression} has more than {MOST_SHARDS} shards")
+    mappings = yield Asked("GET", f"/{expression}/_mapping", how)
+    settings = yield Asked("GET", f"/{expression}/_settings", {**how, "filter_path": _SETTINGS})
+    every: list[Index] = []
+    for name, shards in found:
+        if (name, shards) not in routing:
+            routing[name, shards] = yield from find_routing(f"/{quote(name, safe='')}", name, shards)
+        mapping = mappings.get(name, {}).get("mappings", {})
+        every.append(Index(name, mapping, settings.get(name, {}).get("settings", {}), routing[name, shards]))
+    return Indices(every, list(_kinds(every)))
+
+
+def _kinds(indices: list[Index]) -> Iterator[Index]:
+    seen: list[Index] = []
+    for index in indices:
+        if not any(index[1:3] == one[1:3] for one in seen):
+            seen.append(index)
+            yield index
+
+
+def _timestamp(mapping: dict[str, Any]) -> dict[str, str]:
+    """Return what any document of a data stream must hold; nothing for another index."""
+    stream = mapping.get("_data_stream_timestamp") or {}
+    if not stream.get("enabled"):
+        return {}
+    return {stream.get("timestamp_field", {}).get("name", "@timestamp"): "1970-01-01T00:00:00Z"}
