@@ -18,7 +18,7 @@ MOST_SHARDS = 500
 """Of all indices together: each is asked about each text of a query."""
 
 _SETTINGS = "*.settings.index.similarity,*.settings.index.analysis.analyzer.default*"
-_EXPRESSION = ("allow_no_indices", "expand_wildcards", "ignore_unavailable")
+EXPRESSION = ("allow_no_indices", "expand_wildcards", "ignore_unavailable")
 """The parameters of a search that say what an expression stands for; the requests here take them, too."""
 
 
@@ -67,7 +67,7 @@ def look(expression: str, params: Mapping[str, Any], routing: dict[tuple[str, in
         Nothing is there, it has too many shards, or a shard can't be asked.
     """
     expression = expression or "_all"
-    how = {name: str(params[name]) for name in _EXPRESSION if name in params}
+    how = {name: str(params[name]) for name in EXPRESSION if name in params}
     found = yield from find_shards(f"/{expression}", how)
     if not found:
         raise EngineError(f"no such index on the server: {expression}")

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from qidf.errors import EngineError
+
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -21,10 +24,14 @@ class Asked(NamedTuple):
     body: Any = None
 
 
+class RefusedError(EngineError):
+    """The server answered, and said no: what it has, or who asks, is the reason."""
+
+
 Steps: TypeAlias = Generator[Asked, Any, T]
 
 
-def carry_out(steps: Steps[T], send: Callable[[Asked], Any]) -> T:
+def carry_out(steps: Generator[A, Any, T], send: Callable[[A], Any]) -> T:
     """Return what `steps` come to; `send` takes each request to the server and returns its answer."""
     try:
         asked = next(steps)
@@ -40,7 +47,7 @@ def carry_out(steps: Steps[T], send: Callable[[Asked], Any]) -> T:
         return result
 
 
-async def carry_out_async(steps: Steps[T], send: Callable[[Asked], Awaitable[Any]]) -> T:
+async def carry_out_async(steps: Generator[A, Any, T], send: Callable[[A], Awaitable[Any]]) -> T:
     """Return what `steps` come to, as `carry_out` does."""
     try:
         asked = next(steps)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from qidf.cluster.client import OF_BODY, TIMEOUT, Call, Transport
+from qidf.cluster.client import wrap as wrap_client
+from qidf.cluster.rewriter import TTL, Rewriter
+from qidf.cluster.steps import Asked
 from qidf.engines.base import missing
 from qidf.engines.cluster import CLAUSES, Cluster, Connection, quoted
 from qidf.errors import EngineError
 
 if TYPE_CHECKING:
+    from qidf.cluster.flow import Reporter
     from qidf.engines import EngineURL
 
 OPTIONS = ("analyzer", "exact", "verify", "ca", "timeout")
@@ -91,6 +97,71 @@ def from_client(
     """Return the engine of an `opensearchpy.OpenSearch` that you made: with AWS SigV4, TLS and retries as you like."""
     way = connected(client, url or f"{index}#{field}")
     return Cluster(way, index, field, analyzer=analyzer, exact=exact, max_clauses=max_clauses)
+
+
+def wrap(
+    client: Any,
+    fields: Iterable[str] | None = None,
+    *,
+    q: float | str = "auto",
+    a: float | None = None,
+    rescore: bool = False,
+    max_clauses: int = CLAUSES,
+    ttl: float = TTL,
+    report: Reporter | None = None,
+) -> Any:
+    """Return a client that searches with q-logarithm weights: the same class, the same calls, the same connections.
+
+    `search`, `msearch` and what leads there (helpers, query builders) are rewritten on their way (`qidf.rewriting`);
+    all else goes as it is, and so does `client` itself. It fails open: where statistics can't be had, or the server
+    refuses a rewritten body, the original is sent.
+
+    Parameters
+    ----------
+    client : opensearchpy.OpenSearch or opensearchpy.AsyncOpenSearch
+    fields : list of str, optional
+        The only fields to weigh; all of type text by default.
+    q : float or "auto", default "auto"
+    a : float, optional
+        See `qidf.weighting.resolve`. `"hapax"` can't be had here: `qidf advise` tells it as a number.
+    rescore : bool, default False
+        Weigh the queries of `rescore` too.
+    max_clauses : int, default 1024
+        Terms of one match, as the server's `indices.query.bool.max_clause_count` has it.
+    ttl : float, default 60
+        Seconds that statistics, mappings and shards are taken for true.
+    report : callable, optional
+        Is told a `qidf.cluster.flow.Report` of each request that searches; by default the logger `qidf` is, of a
+        failure as a warning and of anything else for debugging.
+
+    Raises
+    ------
+    ValueError
+        A parameter makes no sense, or the client is wrapped already.
+    """
+    rewriter = Rewriter(fields, q=q, a=a, rescore=rescore, max_clauses=max_clauses, ttl=ttl)
+    return wrap_client(client, OpenSearchTransport, rewriter, report)
+
+
+class OpenSearchTransport(Transport):
+    """The transport of opensearch-py, which raises for a refusal."""
+
+    order = ("params", "body", "timeout", "ignore", "headers")
+
+    def asking(self, asked: Asked, headers: Mapping[str, str] | None) -> Call:
+        own = {name: value for name, value in (headers or {}).items() if name.lower() not in OF_BODY}
+        return Call(
+            asked.method,
+            asked.path,
+            {"params": dict(asked.params), "body": asked.body, "headers": own, "timeout": TIMEOUT},
+        )
+
+    def answer(self, answer: Any) -> Any:
+        return answer
+
+    def status(self, answer: Any) -> int | None:
+        status = getattr(answer, "status_code", None)
+        return status if isinstance(status, int) else None
 
 
 class Place:

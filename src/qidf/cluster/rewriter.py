@@ -1,0 +1,283 @@
+"""Searches on their way to a server, rewritten: what a client's wrapper and the proxy have in common.
+
+    Rewriter.steps([Search(index, body), …])     the bodies to send, after what has to be asked
+
+All of it fails open: whatever is missing or goes wrong, the body goes as it came, with the reason beside it. Knows no
+client; what it asks is carried out by whoever calls (`qidf.cluster.steps`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from qidf.cluster.indices import EXPRESSION, Indices, look
+from qidf.cluster.steps import Asked, RefusedError, Steps
+from qidf.cluster.vectors import Shard, summed
+from qidf.engines.base import encodable
+from qidf.errors import EngineError
+from qidf.rewriting import Note, Plan, Statistics, Text, plan, rewrite
+from qidf.rewriting.fields import find_field
+from qidf.weighting import check_count, parse_q, resolve
+
+T = TypeVar("T")
+
+TTL = 60.0
+"""Seconds that statistics, mappings and shards are taken for true."""
+
+KEPT_TEXTS = 10_000
+KEPT_INDICES = 1_000
+"""What is kept at most of texts with their statistics, and of expressions of indices."""
+
+LONGEST = 100_000
+"""Code points of a text that is weighed."""
+
+AT_ONCE = 500
+"""Documents that are asked about in one request."""
+
+REST = 5.0
+"""Seconds without a request of ours after the server failed to answer one."""
+
+
+class Search(NamedTuple):
+    """A search to rewrite.
+
+    Attributes
+    ----------
+    index : str
+        The expression of its indices, escaped as in a path; empty for all.
+    body : JSON
+    params : mapping
+        Of those of its URL, the ones that say how to read `index`.
+    user : str
+        Anything that differs between users with different rights: what one may know is not kept for another.
+    """
+
+    index: str  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a search
+    body: Any
+    params: Mapping[str, Any] = {}
+    user: str = ""
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """What two searches share that ask about the same indices with the same rights."""
+        return self.user, self.index, *((name, str(self.params[name])) for name in EXPRESSION if name in self.params)
+
+
+class Outcome(NamedTuple):
+    """What became of a search.
+
+    Attributes
+    ----------
+    body : JSON
+        To be sent: the very object that came in, unless `changed`.
+    changed : bool
+    notes : tuple of Note
+        What was left as it was, and what to look at again.
+    error : str
+        Why nothing could be done, where something failed; else empty.
+    """
+
+    body: Any
+    changed: bool
+    notes: tuple[Note, ...]
+    error: str = ""
+
+
+class Rewriter:
+    """Rewrites searches, and remembers what it asked. Threads may share one.
+
+    Parameters
+    ----------
+    fields : iterable of str, optional
+        The only fields to weigh; all of type text by default.
+    q : float or "auto", default "auto"
+    a : float, optional
+        See `qidf.weighting.resolve`. `"hapax"` can't be had here: `qidf advise` tells it as a number.
+    rescore : bool, default False
+        Weigh the queries of `rescore` too.
+    max_clauses : int, default 1024
+        See `qidf.rewriting.rewrite`.
+    ttl : float, default 60
+        Seconds; 0 asks each time.
+
+    Raises
+    ------
+    ValueError
+        A parameter makes no sense.
+    """
+
+    def __init__(
+        self,
+        fields: Iterable[str] | None = None,
+        *,
+        q: float | str = "auto",
+        a: float | None = None,
+        rescore: bool = False,
+        max_clauses: int = 1024,
+        ttl: float = TTL,
+    ) -> None:
+        if isinstance(fields, str):
+            raise ValueError(f"fields must be a list of names, got {fields!r}")
+        self._fields = None if fields is None else frozenset(fields)
+        parsed = parse_q(q)
+        if parsed == "hapax":
+            raise ValueError("q = 'hapax' can't be worked out here: 'qidf advise' tells the number to give")
+        self._scheme = resolve(parsed, a, analyzer="standard", hapax_density=0.0)
+        self._rescore = rescore
+        self._max_clauses = check_count("max_clauses", max_clauses)
+        if not 0 <= ttl < float("inf"):
+            raise ValueError(f"ttl must be seconds of at least 0, got {ttl!r}")
+        self._indices: _Kept[Indices] = _Kept(KEPT_INDICES, ttl)
+        self._statistics: _Kept[Statistics] = _Kept(KEPT_TEXTS, ttl)
+        self._routing: dict[tuple[str, int], list[Shard]] = {}
+        self._resting_until = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Whether the weights are BM25's own, so that nothing is ever rewritten."""
+        return self._scheme.q_shaped == self._scheme.q_word == self._scheme.a == 1.0
+
+    def steps(self, searches: Sequence[Search]) -> Steps[list[Outcome]]:
+        """Return the outcome of each search. All of their texts are asked about together.
+
+        Nothing raises but what is not an Exception, such as Ctrl-C.
+        """
+        if self.idle:
+            return [Outcome(search.body, False, ()) for search in searches]
+        prepared: list[_Prepared] = []
+        for search in searches:
+            prepared.append((yield from self._prepare(search)))
+        try:
+            yield from self._learn(prepared)
+            failed = ""
+        except Exception as error:
+            failed = _line(error)
+        return [self._finish(one, failed) for one in prepared]
+
+    def _prepare(self, search: Search) -> Steps[_Prepared]:
+        """Return the plan of a search, empty where there is nothing to do or where something went wrong."""
+        body = search.body
+        if not isinstance(body, dict) or (body.get("query") is None and not (self._rescore and "rescore" in body)):
+            return _Prepared(search)
+        if "pit" in body:
+            return _Prepared(search, _left("pit", "a search in a point in time names no index"))
+        try:
+            indices = self._indices.get(search.place)
+            if indices is None:
+                if len(self._routing) > KEPT_INDICES:
+                    self._routing.clear()
+                indices = yield from self._asking(look(search.index, search.params, self._routing))
+                self._indices.put(search.place, indices)
+            return _Prepared(search, self._plan(body, indices), indices)
+        except Exception as error:
+            return _Prepared(search, error=_line(error))
+
+    def _plan(self, body: Any, indices: Indices) -> Plan:
+        """Return the one plan for all indices, or an empty one."""
+        plans = [
+            (plan(body, one.mapping, self._fields, settings=one.settings, rescore=self._rescore), one.mapping)
+            for one in indices.kinds
+        ]
+        first = next((one for one, _ in plans if one), plans[0][0])
+        for other, mapping in plans:
+            same = (other.texts, other.sites) == (first.texts, first.sites)
+            if not same and any(find_field(text.field, mapping) for text in (*first.texts, *other.texts)):
+                return _left("", "the indices map a field in different ways")
+        if any(len(text.text) > LONGEST for text in first.texts):
+            return _left("", f"a text has more than {LONGEST:,} characters")
+        return first
+
+    def _learn(self, prepared: Sequence[_Prepared]) -> Steps[None]:
+        """Ask for the statistics that are not known yet."""
+        needed: dict[Any, tuple[Text, list[dict[str, Any]]]] = {}
+        for one in prepared:
+            for text in one.plan.texts:
+                key = *one.search.place, text
+                if one.indices and key not in needed and self._statistics.get(key) is None:
+                    needed[key] = text, one.indices.artificial(text.field, encodable(text.text), text.analyzer)
+        waiting = deque(needed.items())
+        while waiting:
+            some = [waiting.popleft()]
+            docs = list(some[0][1][1])
+            while waiting and len(docs) + len(waiting[0][1][1]) <= AT_ONCE:
+                some.append(waiting.popleft())
+                docs += some[-1][1][1]
+            answers = yield from self._asking(_vectors(docs))
+            for key, (text, own) in some:
+                vectors = summed(text.field, encodable(text.text), answers[: len(own)])
+                del answers[: len(own)]
+                self._statistics.put(key, Statistics(vectors.tokens, vectors.dfs, vectors.documents))
+
+    def _asking(self, steps: Steps[T]) -> Steps[T]:
+        """Carry steps out, unless the server failed a moment ago: then a search had better not wait for it again."""
+        if time.monotonic() < self._resting_until:
+            raise EngineError("the server did not answer a moment ago")
+        try:
+            return (yield from steps)
+        except RefusedError:
+            raise
+        except Exception:
+            self._resting_until = time.monotonic() + REST
+            raise
+
+    def _finish(self, one: _Prepared, failed: str) -> Outcome:
+        body = one.search.body
+        if one.error or not one.plan:
+            return Outcome(body, False, one.plan.notes, one.error)
+        try:
+            found = {text: self._statistics.get((*one.search.place, text), stale=True) for text in one.plan.texts}
+            known = {text: statistics for text, statistics in found.items() if statistics is not None}
+            if failed and len(known) < len(found):
+                return Outcome(body, False, one.plan.notes, failed)
+            new = rewrite(body, one.plan, known, self._scheme, max_clauses=self._max_clauses)
+            return Outcome(new.body, new.changed, new.notes)
+        except Exception as error:
+            return Outcome(body, False, one.plan.notes, _line(error))
+
+
+class _Prepared(NamedTuple):
+    search: Search
+    plan: Plan = Plan((), (), (), ())
+    indices: Indices | None = None
+    error: str = ""
+
+
+def _left(path: str, why: str) -> Plan:
+    return Plan((), (Note(path, f"{why}: left as it is"),), (), ())
+
+
+def _vectors(docs: list[dict[str, Any]]) -> Steps[list[dict[str, Any]]]:
+    answers: list[dict[str, Any]] = (yield Asked("POST", "/_mtermvectors", {}, {"docs": docs}))["docs"]
+    if len(answers) != len(docs):
+        raise EngineError("the server answered about other documents than were asked about")
+    return list(answers)
+
+
+def _line(error: Exception) -> str:
+    text = " ".join(str(error).split())[:300]
+    return text if isinstance(error, EngineError) else f"{type(error).__name__}: {text}"
+
+
+class _Kept(Generic[T]):
+    """The newest values, each for some seconds; what is older may still be had as stale."""
+
+    def __init__(self, most: int, ttl: float) -> None:
+        self._most, self._ttl = most, ttl
+        self._values: OrderedDict[Any, tuple[float, T]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, *, stale: bool = False) -> T | None:
+        with self._lock:
+            until, value = self._values.get(key, (0.0, None))
+        return value if stale or until > time.monotonic() else None
+
+    def put(self, key: Any, value: T) -> None:
+        with self._lock:
+            self._values.pop(key, None)
+            self._values[key] = time.monotonic() + self._ttl, value
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
