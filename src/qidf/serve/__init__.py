@@ -1,0 +1,1 @@
+"""What answers over HTTP: the proxy in front of a search server."""
