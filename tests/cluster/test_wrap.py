@@ -1,0 +1,224 @@
+"""A wrapped client against the real server: the same calls, other weights, and never a search that fails for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from qidf.cluster.flow import Report
+from qidf.engines.opensearch import from_client, wrap
+from qidf.rewriting import Rewritten
+from tests.cluster.between import Between, between
+from tests.engines.conformance import DOCUMENTS
+from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.required import load
+
+opensearchpy = load("opensearch", "opensearchpy")
+
+INDEX = "wrapped"
+QUERY = "read the config file everywhere"
+BODY = {"query": {"match": {"body": QUERY}}, "size": 100, "_source": False}
+DFS = {"search_type": "dfs_query_then_fetch"}
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
+    made = opensearchpy.OpenSearch(cluster.url, timeout=30)
+    made.indices.delete(index=INDEX, ignore_unavailable=True)
+    made.indices.create(
+        index=INDEX,
+        body={
+            "settings": {"number_of_shards": 2, "number_of_replicas": 0},
+            "mappings": {"properties": {"body": {"type": "text"}, "title": {"type": "text"}}},
+        },
+    )
+    lines: list[Any] = []
+    for id, text in DOCUMENTS:
+        lines += [{"index": {"_index": INDEX, "_id": id}}, {"body": text, "title": text[:20]}]
+    made.bulk(body=lines, refresh="true")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def middle(cluster: Server) -> Iterator[Between]:  # noqa: F811
+    with between(cluster.url) as told:
+        yield told
+
+
+def through(middle: Between, **options: Any) -> Any:
+    return opensearchpy.OpenSearch(middle.url, max_retries=0, timeout=30, **options)
+
+
+def scores(answer: Any) -> dict[str, float]:
+    return {hit["_id"]: hit["_score"] for hit in answer["hits"]["hits"]}
+
+
+@pytest.fixture(scope="module")
+def expected(client: Any) -> dict[str, float]:
+    return {hit.id: hit.score for hit in from_client(client, INDEX, "body").search(QUERY, 100)}
+
+
+def test_search_and_msearch_have_the_engines_weights(client: Any, expected: dict[str, float]) -> None:
+    plain = scores(client.search(index=INDEX, body=BODY, params=DFS))
+    wrapped = wrap(client, fields=["body"])
+    assert isinstance(wrapped, opensearchpy.OpenSearch)
+    assert scores(wrapped.search(index=INDEX, body=BODY, params=DFS)) == pytest.approx(expected, rel=1e-5)
+    many = wrapped.msearch(
+        body=[{"index": INDEX}, BODY, {}, {"query": {"match_all": {}}, "size": 0}], index=INDEX, params=DFS
+    )
+    assert scores(many["responses"][0]) == pytest.approx(expected, rel=1e-5)
+    assert scores(client.search(index=INDEX, body=BODY, params=DFS)) == plain
+    assert plain != pytest.approx(expected, rel=1e-2)
+
+
+def test_helpers_and_namespaces_lead_through_it(client: Any, expected: dict[str, float]) -> None:
+    from opensearchpy.helpers.search import Search
+
+    reports: list[Report] = []
+    wrapped = wrap(client, fields=["body"], report=reports.append)
+    hits = (
+        Search(using=wrapped, index=INDEX).query("match", body=QUERY).params(search_type="dfs_query_then_fetch")[:100]
+    )
+    assert {hit.meta.id: hit.meta.score for hit in hits.execute()} == pytest.approx(expected, rel=1e-5)
+    assert wrapped.indices.client is wrapped
+    assert wrapped.indices.get_mapping(index=INDEX) == client.indices.get_mapping(index=INDEX)
+    assert wrapped.count(index=INDEX, body={"query": BODY["query"]})["count"] == len(expected)
+    assert [report.rewritten for report in reports] == [True]
+
+
+def test_a_client_of_asyncio(cluster: Server, client: Any, expected: dict[str, float]) -> None:  # noqa: F811
+    async def main() -> Any:
+        async with opensearchpy.AsyncOpenSearch(cluster.url) as own:
+            wrapped = wrap(own, fields=["body"])
+            assert isinstance(wrapped, opensearchpy.AsyncOpenSearch)
+            several = [wrapped.search(index=INDEX, body=BODY, params=DFS) for _ in range(8)]
+            return await asyncio.gather(*several)
+
+    load("opensearch", "aiohttp")
+    for answer in asyncio.run(main()):
+        assert scores(answer) == pytest.approx(expected, rel=1e-5)
+
+
+def test_threads_share_a_wrapped_client(client: Any, expected: dict[str, float]) -> None:
+    wrapped = wrap(client, fields=["body"], ttl=0.01)
+    with ThreadPoolExecutor(8) as pool:
+        for answer in pool.map(lambda _: wrapped.search(index=INDEX, body=BODY, params=DFS), range(64)):
+            assert scores(answer) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_refused_body_is_followed_by_the_original(client: Any, middle: Between) -> None:
+    plain = scores(client.search(index=INDEX, body=BODY))
+    reports: list[Report] = []
+    wrapped = wrap(through(middle), report=reports.append)
+    for status in (400, 429, 500, 503):
+        middle.status = lambda seen, status=status: status if b'"boost"' in seen.body else 0  # type: ignore[misc]
+        middle.seen.clear()
+        assert scores(wrapped.search(index=INDEX, body=BODY)) == plain
+        assert len(middle.searches()) == 2
+        assert reports[-1].error == f"the server refused the rewritten body: status {status}"
+        assert not reports[-1].rewritten
+
+
+def test_a_refused_item_of_many_is_followed_by_the_original(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rewritten body is known that the real server refuses, so a rewriter is made to write one."""
+
+    def broken(body: Any, *arguments: Any, **options: Any) -> Rewritten:
+        return Rewritten({**body, "query": {"match": {"body": {"query": "x", "no_such_option": 1}}}}, (), True)
+
+    monkeypatch.setattr("qidf.cluster.rewriter.rewrite", broken)
+    reports: list[Report] = []
+    wrapped = wrap(client, report=reports.append)
+    many = wrapped.msearch(body=[{}, BODY, {}, BODY], index=INDEX)
+    assert [scores(one) for one in many["responses"]] == [scores(client.search(index=INDEX, body=BODY))] * 2
+    assert "refused" in reports[0].error
+    assert scores(wrapped.search(index=INDEX, body=BODY)) == scores(client.search(index=INDEX, body=BODY))
+
+
+@pytest.mark.parametrize("path", ["_search_shards", "_mapping", "_settings", "_mtermvectors"])
+@pytest.mark.parametrize("status", [401, 403, 404, 500, -1])
+def test_without_statistics_the_plain_query_runs(
+    client: Any, middle: Between, path: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = scores(client.search(index=INDEX, body=BODY))
+    middle.status = lambda seen: status if path in seen.path else 0
+    wrapped = wrap(through(middle))
+    assert scores(wrapped.search(index=INDEX, body=BODY)) == plain
+    assert [record.levelno for record in caplog.records if record.name == "qidf"] == [logging.WARNING]
+    number = len(middle.seen)
+    assert scores(wrapped.search(index=INDEX, body=BODY)) == plain
+    rests = status in (500, -1)
+    assert (len(middle.seen) == number + 1) == rests, "a server that fails is not asked again at once"
+
+
+def test_statistics_that_take_too_long_are_done_without(
+    client: Any, middle: Between, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qidf.engines.opensearch.TIMEOUT", 0.2)
+    released = threading.Event()
+    middle.wait = lambda seen: float(released.wait(5) and 0) if "_mtermvectors" in seen.path else 0.0
+    wrapped = wrap(through(middle))
+    assert scores(wrapped.search(index=INDEX, body=BODY)) == scores(client.search(index=INDEX, body=BODY))
+    released.set()
+
+
+def test_old_statistics_are_better_than_none(client: Any, middle: Between, expected: dict[str, float]) -> None:
+    wrapped = wrap(through(middle), fields=["body"], ttl=0)
+    assert scores(wrapped.search(index=INDEX, body=BODY, params=DFS)) == pytest.approx(expected, rel=1e-5)
+    middle.status = lambda seen: 500 if "_mtermvectors" in seen.path else 0
+    assert scores(wrapped.search(index=INDEX, body=BODY, params=DFS)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_callers_errors_stay_its_own(client: Any) -> None:
+    wrapped = wrap(client)
+    with pytest.raises(opensearchpy.NotFoundError):
+        wrapped.search(index="nowhere", body=BODY)
+    with pytest.raises(opensearchpy.RequestError):
+        wrapped.search(index=INDEX, body={"query": {"match": {"body": {"query": "a b", "x": 1}}}})
+    with pytest.raises(opensearchpy.RequestError):
+        wrapped.search(index=INDEX, body={"query": {"nothing": {}}})
+
+
+def test_headers_of_a_call_go_with_its_statistics(client: Any, middle: Between) -> None:
+    wrapped = wrap(through(middle))
+    headers = {"Authorization": "Basic bWU6cGFzcw==", "X-Opaque-Id": "7"}
+    wrapped.search(index=INDEX, body=BODY, headers=headers)
+    assert {seen.header("authorization") for seen in middle.seen} == {headers["Authorization"]}
+    number = len(middle.seen)
+    wrapped.search(index=INDEX, body=BODY, headers={**headers, "X-Opaque-Id": "8"})
+    assert len(middle.seen) == number + 1
+    wrapped.search(index=INDEX, body=BODY, headers={"Authorization": "Basic b3RoZXI6cGFzcw=="})
+    assert len(middle.seen) > number + 2, "what one user may know is not kept for another"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"q": "hapax"}, "qidf advise"),
+        ({"q": "steep"}, "q must be"),
+        ({"fields": "body"}, "list of names"),
+        ({"ttl": -1}, "ttl must be"),
+        ({"a": -1}, "a must be"),
+        ({"max_clauses": 0}, "max_clauses"),
+    ],
+)
+def test_parameters_without_sense(client: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wrap(client, **options)
+
+
+def test_wrapping_twice_is_refused(client: Any) -> None:
+    with pytest.raises(ValueError, match="wrapped already"):
+        wrap(wrap(client))
+
+
+def test_plain_weights_ask_nothing(middle: Between, client: Any) -> None:
+    wrapped = wrap(through(middle), q=1, a=1)
+    wrapped.search(index=INDEX, body=BODY)
+    assert len(middle.seen) == 1
