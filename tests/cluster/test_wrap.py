@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -141,19 +142,42 @@ def test_a_refused_item_of_many_is_followed_by_the_original(client: Any, monkeyp
     assert scores(wrapped.search(index=INDEX, body=BODY)) == scores(client.search(index=INDEX, body=BODY))
 
 
-@pytest.mark.parametrize("path", ["_search_shards", "_mapping", "_settings", "_mtermvectors"])
-@pytest.mark.parametrize("status", [401, 403, 404, 500, -1])
+@pytest.mark.parametrize("path", ["_search_shards", "_mtermvectors"])
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_where_term_vectors_are_refused_hits_are_counted(
+    client: Any, middle: Between, path: str, status: int, expected: dict[str, float]
+) -> None:
+    middle.status = lambda seen: status if path in seen.path else 0
+    wrapped = wrap(through(middle), fields=["body"])
+    for _ in range(2):
+        # N counts the three documents without a token, too
+        assert scores(wrapped.search(index=INDEX, body=BODY, params=DFS)) == pytest.approx(expected, rel=2e-3)
+    many = [{}, BODY, {}, {"query": {"match": {"body": "another text of config"}}}]
+    wrapped.msearch(body=many, index=INDEX)
+    assert sum(path in seen.path for seen in middle.seen) == 1, "what was refused is not asked again"
+    counts = [seen for seen in middle.seen if seen.path.startswith("/_msearch")]
+    assert len(counts) == 2, "one request counts all that is not known yet"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        *((path, status) for path in ("_mapping", "_settings") for status in (401, 403, 404, 500, -1)),
+        *((path, status) for path in ("_search_shards", "_mtermvectors") for status in (429, 500, -1)),
+        *((path, status) for path in ("_mtermvectors|_analyze", "_mtermvectors|/_msearch") for status in (403, 404)),
+    ],
+)
 def test_without_statistics_the_plain_query_runs(
     client: Any, middle: Between, path: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     plain = scores(client.search(index=INDEX, body=BODY))
-    middle.status = lambda seen: status if path in seen.path else 0
+    middle.status = lambda seen: status if re.search(path, seen.path) else 0
     wrapped = wrap(through(middle))
     assert scores(wrapped.search(index=INDEX, body=BODY)) == plain
     assert [record.levelno for record in caplog.records if record.name == "qidf"] == [logging.WARNING]
     number = len(middle.seen)
     assert scores(wrapped.search(index=INDEX, body=BODY)) == plain
-    rests = status in (500, -1)
+    rests = status in (429, 500, -1)
     assert (len(middle.seen) == number + 1) == rests, "a server that fails is not asked again at once"
 
 

@@ -15,6 +15,7 @@ from qidf.engines import connect
 from qidf.engines.cluster import Cluster
 from qidf.engines.opensearch import from_client
 from qidf.errors import EngineError, EngineWarning
+from tests.cluster.between import between
 from tests.engines.conformance import DELETED, DOCUMENTS, Conformance, Subject
 from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
 from tests.engines.required import load
@@ -348,3 +349,97 @@ def test_without_dfs_the_scores_are_near(client: Any) -> None:
     assert isinstance(near, Cluster)
     for one, two in zip(exact.search("read the config file", 5), near.search("read the config file", 5), strict=True):
         assert one.score == pytest.approx(two.score, rel=0.5)
+
+
+def test_an_index_that_spreads_a_routing_value_is_counted(client: Any) -> None:
+    """A routing value leads to two of its three shards, so that no artificial document stands for just one."""
+    index = "spread"
+    client.indices.delete(index=index, ignore_unavailable=True)
+    settings = {
+        "number_of_shards": 3,
+        "number_of_replicas": 0,
+        "number_of_routing_shards": 3,
+        "routing_partition_size": 2,
+    }
+    mappings = {"_routing": {"required": True}, "properties": {"body": {"type": "text"}}}
+    client.indices.create(index=index, body={"settings": settings, "mappings": mappings})
+    lines: list[Any] = []
+    for id, text in DOCUMENTS:
+        if any(map(str.isalnum, text)):  # one without a token counts in N here, and not in the engine's own
+            lines += [{"index": {"_index": index, "_id": id, "routing": id}}, {"body": text}]
+    client.bulk(body=lines, refresh="true")
+    query = "read the config file"
+    engine = from_client(client, index, "body")
+    assert engine.collection().tokens is None
+    assert engine.doc_freqs(["config", "file", "nowhere"]) == [
+        client.count(index=index, body={"query": {"term": {"body": term}}})["count"]
+        for term in ("config", "file", "nowhere")
+    ]
+    answer = client.search(
+        index=index,
+        body={"query": {"match": {"body": query}}, "size": 10, "_source": False},
+        params={"search_type": "dfs_query_then_fetch"},
+    )
+    hits = engine.search(query, 10, q=1, a=1)
+    assert [hit.score for hit in hits] == pytest.approx([hit["_score"] for hit in answer["hits"]["hits"]], rel=1e-6)
+    best = engine.search(query, 1)[0]
+    assert engine.explain(query, best.id).score == pytest.approx(best.score, rel=1e-5)
+
+
+@pytest.mark.parametrize("refused", ["_mtermvectors", "_search_shards"])
+def test_where_term_vectors_are_refused_hits_are_counted(cluster: Server, client: Any, refused: str) -> None:  # noqa: F811
+    write(client, "counted", DOCUMENTS)
+    whole = [document for document in DOCUMENTS if document[0] not in DELETED]
+    write(client, "undeleted", whole)
+    with between(cluster.url) as middle:
+        middle.status = lambda seen: 403 if refused in seen.path else 0
+        through = opensearchpy.OpenSearch(middle.url, timeout=30, max_retries=0)
+        engine = from_client(through, "counted", "body")
+        hits = engine.search("read the config file", 10)
+        expected = from_client(client, "undeleted", "body")
+        assert engine.doc_freqs(["config", "the"]) == expected.doc_freqs(["config", "the"])
+        assert [hit.id for hit in hits[:3]] == [hit.id for hit in expected.search("read the config file", 3)]
+        through.close()
+
+
+def test_without_any_statistics_the_plain_query_runs(cluster: Server, client: Any) -> None:  # noqa: F811
+    write(client, "counted", DOCUMENTS)
+    answer = client.search(
+        index="counted",
+        body={"query": {"match": {"body": "read the config file"}}, "size": 10, "_source": False},
+        params={"search_type": "dfs_query_then_fetch"},
+    )
+    with between(cluster.url) as middle:
+        through = opensearchpy.OpenSearch(middle.url, timeout=30, max_retries=0)
+        engine = from_client(through, "counted", "body")
+        middle.status = lambda seen: 500 if "_mtermvectors" in seen.path else 0
+        with pytest.warns(EngineWarning, match="plain BM25, for the statistics can't be had"):
+            hits = engine.search("read the config file", 10)
+        assert [(hit.id, hit.score) for hit in hits] == [(one["_id"], one["_score"]) for one in answer["hits"]["hits"]]
+        with pytest.warns(EngineWarning):
+            (hit,) = engine.search("read the config file", 10, filter={"ids": {"values": [hits[3].id]}})
+        assert (hit.id, hit.score) == (hits[3].id, hits[3].score)
+        with pytest.raises(EngineError, match="can't be worked out"):
+            engine.search("read the config file", q="hapax")
+        middle.status = lambda seen: -1
+        with pytest.raises(EngineError, match="does not answer"):
+            engine.search("read the config file")
+        through.close()
+
+
+def test_a_red_index_says_so(client: Any) -> None:
+    """No node has this name, so no shard of the index ever starts."""
+    client.indices.delete(index="red", ignore_unavailable=True)
+    client.indices.create(
+        index="red",
+        body={
+            "settings": {"index.routing.allocation.require._name": "nobody"},
+            "mappings": {"properties": {"body": {"type": "text"}}},
+        },
+        params={"wait_for_active_shards": "0"},
+    )
+    try:
+        with pytest.raises(EngineError, match="all shards failed"):
+            from_client(client, "red", "body").search("anything")
+    finally:
+        client.indices.delete(index="red")

@@ -6,10 +6,11 @@ Asks for it in steps; view_index_metadata is the privilege. Knows no search.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from qidf.cluster.steps import Asked, Steps
+from qidf.cluster.steps import Asked, RefusedError, Steps
 from qidf.cluster.vectors import Shard, artificial, find_routing, find_shards
 from qidf.errors import EngineError
 from qidf.rewriting.fields import find_field
@@ -31,7 +32,8 @@ class Index(NamedTuple):
     shards: list[Shard]
 
 
-class Indices(NamedTuple):
+@dataclass
+class Indices:
     """What an expression stands for.
 
     Attributes
@@ -39,10 +41,13 @@ class Indices(NamedTuple):
     all : list of Index
     kinds : list of Index
         One of each mapping and settings among them.
+    vectors : bool
+        Whether the server gives term vectors, from each of their shards. Whoever is refused them makes it False.
     """
 
     all: list[Index]
     kinds: list[Index]
+    vectors: bool
 
     def artificial(self, field: str, text: str | list[str], analyzer: str) -> list[dict[str, Any]]:
         """Return the documents to ask `_mtermvectors` for, one a shard: `text` in `field`."""
@@ -64,24 +69,36 @@ def look(expression: str, params: Mapping[str, Any], routing: dict[tuple[str, in
     Raises
     ------
     EngineError
-        Nothing is there, it has too many shards, or a shard can't be asked.
+        Nothing is there, or it has too many shards.
     """
     expression = expression or "_all"
     how = {name: str(params[name]) for name in EXPRESSION if name in params}
-    found = yield from find_shards(f"/{expression}", how)
-    if not found:
+    mappings = yield Asked("GET", f"/{expression}/_mapping", how)
+    if not mappings:
         raise EngineError(f"no such index on the server: {expression}")
+    settings = yield Asked("GET", f"/{expression}/_settings", {**how, "filter_path": _SETTINGS})
+    shards = yield from _find_shards(expression, how, routing)
+    every = [
+        Index(name, own.get("mappings", {}), settings.get(name, {}).get("settings", {}), shards.get(name, []))
+        for name, own in sorted(mappings.items())
+    ]
+    return Indices(every, list(_kinds(every)), vectors=all(index.shards for index in every))
+
+
+def _find_shards(
+    expression: str, how: dict[str, str], routing: dict[tuple[str, int], list[Shard]]
+) -> Steps[dict[str, list[Shard]]]:
+    """Return the shards of each index; nothing of one whose shards can't all be asked."""
+    try:
+        found = yield from find_shards(f"/{expression}", how)
+    except RefusedError:
+        return {}
     if sum(shards for _, shards in found) > MOST_SHARDS:
         raise EngineError(f"{expression} has more than {MOST_SHARDS} shards")
-    mappings = yield Asked("GET", f"/{expression}/_mapping", how)
-    settings = yield Asked("GET", f"/{expression}/_settings", {**how, "filter_path": _SETTINGS})
-    every: list[Index] = []
     for name, shards in found:
         if (name, shards) not in routing:
             routing[name, shards] = yield from find_routing(f"/{quote(name, safe='')}", name, shards)
-        mapping = mappings.get(name, {}).get("mappings", {})
-        every.append(Index(name, mapping, settings.get(name, {}).get("settings", {}), routing[name, shards]))
-    return Indices(every, list(_kinds(every)))
+    return {name: routing[name, shards] for name, shards in found}
 
 
 def _kinds(indices: list[Index]) -> Iterator[Index]:

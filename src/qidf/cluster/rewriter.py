@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from qidf.cluster.indices import EXPRESSION, Indices, look
-from qidf.cluster.steps import Asked, RefusedError, Steps
-from qidf.cluster.vectors import Shard, summed
+from qidf.cluster.statistics import Wanted, ask
+from qidf.cluster.steps import RefusedError, Steps
+from qidf.cluster.vectors import Shard
 from qidf.engines.base import encodable
 from qidf.errors import EngineError
-from qidf.rewriting import Note, Plan, Statistics, Text, plan, rewrite
+from qidf.rewriting import Note, Plan, Statistics, plan, rewrite
 from qidf.rewriting.fields import find_field
 from qidf.weighting import check_count, parse_q, resolve
 
@@ -34,9 +35,6 @@ KEPT_INDICES = 1_000
 
 LONGEST = 100_000
 """Code points of a text that is weighed."""
-
-AT_ONCE = 500
-"""Documents that are asked about in one request."""
 
 REST = 5.0
 """Seconds without a request of ours after the server failed to answer one."""
@@ -62,9 +60,14 @@ class Search(NamedTuple):
     user: str = ""
 
     @property
+    def reading(self) -> dict[str, str]:
+        """The parameters that say how to read `index`."""
+        return {name: str(self.params[name]) for name in EXPRESSION if name in self.params}
+
+    @property
     def place(self) -> tuple[Any, ...]:
         """What two searches share that ask about the same indices with the same rights."""
-        return self.user, self.index, *((name, str(self.params[name])) for name in EXPRESSION if name in self.params)
+        return self.user, self.index, *self.reading.items()
 
 
 class Outcome(NamedTuple):
@@ -170,7 +173,7 @@ class Rewriter:
             if indices is None:
                 if len(self._routing) > KEPT_INDICES:
                     self._routing.clear()
-                indices = yield from self._asking(look(search.index, search.params, self._routing))
+                indices = yield from self._asking(look(search.index, search.reading, self._routing))
                 self._indices.put(search.place, indices)
             return _Prepared(search, self._plan(body, indices), indices)
         except Exception as error:
@@ -193,23 +196,16 @@ class Rewriter:
 
     def _learn(self, prepared: Sequence[_Prepared]) -> Steps[None]:
         """Ask for the statistics that are not known yet."""
-        needed: dict[Any, tuple[Text, list[dict[str, Any]]]] = {}
+        needed: dict[Any, Wanted] = {}
         for one in prepared:
             for text in one.plan.texts:
                 key = *one.search.place, text
                 if one.indices and key not in needed and self._statistics.get(key) is None:
-                    needed[key] = text, one.indices.artificial(text.field, encodable(text.text), text.analyzer)
-        waiting = deque(needed.items())
-        while waiting:
-            some = [waiting.popleft()]
-            docs = list(some[0][1][1])
-            while waiting and len(docs) + len(waiting[0][1][1]) <= AT_ONCE:
-                some.append(waiting.popleft())
-                docs += some[-1][1][1]
-            answers = yield from self._asking(_vectors(docs))
-            for key, (text, own) in some:
-                vectors = summed(text.field, encodable(text.text), answers[: len(own)])
-                del answers[: len(own)]
+                    where = one.indices, one.search.index, one.search.reading
+                    needed[key] = Wanted(*where, text.field, encodable(text.text), text.analyzer)
+        if needed:
+            found = yield from self._asking(ask(list(needed.values())))
+            for key, vectors in zip(needed, found, strict=True):
                 self._statistics.put(key, Statistics(vectors.tokens, vectors.dfs, vectors.documents))
 
     def _asking(self, steps: Steps[T]) -> Steps[T]:
@@ -248,13 +244,6 @@ class _Prepared(NamedTuple):
 
 def _left(path: str, why: str) -> Plan:
     return Plan((), (Note(path, f"{why}: left as it is"),), (), ())
-
-
-def _vectors(docs: list[dict[str, Any]]) -> Steps[list[dict[str, Any]]]:
-    answers: list[dict[str, Any]] = (yield Asked("POST", "/_mtermvectors", {}, {"docs": docs}))["docs"]
-    if len(answers) != len(docs):
-        raise EngineError("the server answered about other documents than were asked about")
-    return list(answers)
 
 
 def _line(error: Exception) -> str:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Asked(NamedTuple):
-    """A request for JSON: `path` begins with a slash and is escaped already."""
+    """A request for JSON: `path` begins with a slash and is escaped already, `body` is JSON or lines of it as str."""
 
     method: str
     path: str

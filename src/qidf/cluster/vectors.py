@@ -29,12 +29,12 @@ class Shard(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """What the shards tell of a text: its tokens, {term: n}, N and the sum of the lengths."""
+    """What the shards tell of a text: its tokens, {term: n}, N and the sum of the lengths, None if that is unknown."""
 
     tokens: list[Placed]
     dfs: dict[str, int]
     documents: int
-    length: int
+    length: int | None
 
 
 def artificial(
@@ -103,10 +103,7 @@ def find_shards(path: str, params: dict[str, str]) -> Steps[list[tuple[str, int]
 def find_routing(path: str, index: str, shards: int) -> Steps[list[Shard]]:
     """Ask for a routing value to each of an index's shards; `path` is its escaped name with a slash before it.
 
-    Raises
-    ------
-    EngineError
-        There is none: the index spreads a routing value over several shards.
+    There is none, and the list is empty, where the index spreads a routing value over several shards.
     """
     if shards == 1:
         return [Shard(index, "0")]
@@ -118,7 +115,7 @@ def find_routing(path: str, index: str, shards: int) -> Steps[list[Shard]]:
             found.setdefault(led.pop(), routing)
         if len(found) == shards:
             return [Shard(index, found[number]) for number in sorted(found)]
-    raise EngineError(f"not every shard of {index} can be asked: a routing value leads to several of them")
+    return []
 
 
 def reason(error: Any) -> str:

@@ -20,13 +20,14 @@ from urllib.parse import quote, unquote
 
 from qidf.analysis import Token
 from qidf.cluster.indices import Index, look
+from qidf.cluster.statistics import Wanted, ask
 from qidf.cluster.steps import Asked, carry_out
-from qidf.cluster.vectors import Vectors, summed
+from qidf.cluster.vectors import Vectors
 from qidf.engines.base import Clause, Collection, Engine, Model, encodable, has_surrogates
 from qidf.errors import EngineError, EngineWarning
 from qidf.index.search import Hit
 from qidf.rewriting.fields import Field, analyzer_of, find_field, similarity_of
-from qidf.weighting import K1, B
+from qidf.weighting import K1, B, Q, check_count
 
 if TYPE_CHECKING:
     from qidf.spectrum import Spectrum
@@ -161,8 +162,6 @@ class Cluster(Engine):
         return [min(known[term], N) for term in terms]
 
     def run(self, clauses: Sequence[Clause], k: int, filter: Any) -> list[Hit]:
-        if k > WINDOW:
-            raise ValueError(f"k must be at most {WINDOW:,} on a server, got {k!r}")
         most = self._max_clauses
         if len(clauses) > most:
             warnings.warn(
@@ -175,9 +174,20 @@ class Cluster(Engine):
         query: dict[str, Any] = {"bool": {"should": [self._term(term, boost) for term, _, boost in clauses]}}
         if filter is not None:
             query["bool"] |= {"filter": [filter], "minimum_should_match": 1}
-        answer = self._search({"query": query, "size": k, "_source": False})
-        hits = answer["hits"]["hits"]
-        return [Hit(rank, self._id(hit), "", 1, float(hit["_score"])) for rank, hit in enumerate(hits, 1)]
+        return self._hits(query, k)
+
+    def search(
+        self, query: str, k: int = 10, *, q: Q | str = "auto", a: float | None = None, filter: Any = None
+    ) -> list[Hit]:
+        """Return the k best documents. Where the server tells no statistics: for the query as it is, with a warning."""
+        self.scheme(q, a)
+        try:
+            clauses = self._clauses(query, q, a)
+        except EngineError as error:
+            hits = self._plain(query, check_count("k", k), filter)
+            warnings.warn(f"plain BM25, for the statistics can't be had: {error}", EngineWarning, stacklevel=2)
+            return hits
+        return self._run(clauses, k, filter)
 
     def parts(self, id: str, terms: Sequence[str]) -> list[tuple[float, int | None]]:
         index, document = self._split(id)
@@ -212,8 +222,8 @@ class Cluster(Engine):
 
     def _ask(self, value: str | list[str], analyzer: str) -> Vectors:
         """Return what the shards tell of a text, or of terms as they are, and keep their statistics: one request."""
-        docs = self._indices.artificial(self.field, value, analyzer)
-        vectors = summed(self.field, value, self._request("POST", "/_mtermvectors", None, {"docs": docs})["docs"])
+        wanted = Wanted(self._indices, quoted(self.index), {}, self.field, value, analyzer)
+        (vectors,) = carry_out(ask([wanted]), self._send)
         self._keep(vectors)
         return vectors
 
@@ -222,10 +232,11 @@ class Cluster(Engine):
 
     def _keep(self, vectors: Vectors) -> None:
         until = time.monotonic() + TTL
-        average = vectors.length / vectors.documents if vectors.documents else 0.0
+        length, documents = vectors.length, vectors.documents
+        average = None if length is None else length / documents if documents else 0.0
         with self._lock:
             if vectors.dfs:  # a text without tokens has no statistics either
-                self._counted = until, Collection(vectors.documents, vectors.length, average)
+                self._counted = until, Collection(documents, length, average)
             elif self._counted is None:
                 self._counted = until, Collection(0, 0, 0.0)
             if len(self._dfs) + len(vectors.dfs) > KEPT:
@@ -241,6 +252,16 @@ class Cluster(Engine):
     def _search(self, body: dict[str, Any]) -> Any:
         params = {"search_type": "dfs_query_then_fetch"} if self._exact else {}
         return self._request("POST", f"/{self.index}/_search", params, body)
+
+    def _plain(self, query: str, k: int, filter: Any) -> list[Hit]:
+        match = {"match": {self.field: {"query": encodable(query), "analyzer": self._analyzer}}}
+        return self._hits({"bool": {"must": [match], "filter": [] if filter is None else [filter]}}, k)
+
+    def _hits(self, query: dict[str, Any], k: int) -> list[Hit]:
+        if k > WINDOW:
+            raise ValueError(f"k must be at most {WINDOW:,} on a server, got {k!r}")
+        hits = self._search({"query": query, "size": k, "_source": False})["hits"]["hits"]
+        return [Hit(rank, self._id(hit), "", 1, float(hit["_score"])) for rank, hit in enumerate(hits, 1)]
 
     def _term(self, term: str, boost: float) -> dict[str, Any]:
         return {"term": {self.field: {"value": term, "boost": boost}}}

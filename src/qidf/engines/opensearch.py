@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from qidf.cluster.client import OF_BODY, TIMEOUT, Call, Transport
 from qidf.cluster.client import wrap as wrap_client
 from qidf.cluster.rewriter import TTL, Rewriter
-from qidf.cluster.steps import Asked
+from qidf.cluster.steps import Asked, RefusedError
 from qidf.engines.base import missing
 from qidf.engines.cluster import CLAUSES, Cluster, Connection, quoted
 from qidf.errors import EngineError
@@ -24,6 +24,7 @@ OPTIONS = ("analyzer", "exact", "verify", "ca", "timeout")
 
 _PRIVILEGES = {
     "_mtermvectors": "read (indices:data/read/mtv*)",
+    "_analyze": "indices:admin/analyze",
     "_search": "read (indices:data/read/search)",
     "_msearch": "read (indices:data/read/msearch)",
     "_mapping": "view_index_metadata (indices:admin/mappings/get)",
@@ -194,6 +195,7 @@ class Place:
 
 def explained(url: str, path: str, status: Any, info: Any) -> EngineError:
     """Return the error for what a server answered, or did not, to a request of `Cluster`'s."""
+    kind = RefusedError if isinstance(status, int) and 400 <= status < 500 and status != 429 else EngineError
     what = info.get("error", info) if isinstance(info, dict) else info
     causes = what.get("root_cause") if isinstance(what, dict) else None
     says = causes[0].get("reason") if causes else what.get("reason") if isinstance(what, dict) else str(what)
@@ -202,12 +204,12 @@ def explained(url: str, path: str, status: Any, info: Any) -> EngineError:
         call = next((name for name in path.split("/") if name.startswith("_")), "")
         needed = _PRIVILEGES.get(call, "monitor (cluster:monitor/main)")
         who = "no such user or password" if status == 401 else f"the user lacks a privilege: {needed}"
-        return EngineError(f"{url} refuses, {who}. The server says: {says}")
+        return kind(f"{url} refuses, {who}. The server says: {says}")
     if status == 404:
-        return EngineError(f"no such index at {url}. The server says: {says}")
+        return kind(f"no such index at {url}. The server says: {says}")
     if not isinstance(status, int):
-        return EngineError(f"{url} does not answer: {re.sub(r'<[^>]*>: ', '', says)}")
-    return EngineError(f"{url} can't be asked ({status}). The server says: {says}")
+        return kind(f"{url} does not answer: {re.sub(r'<[^>]*>: ', '', says)}")
+    return kind(f"{url} can't be asked ({status}). The server says: {says}")
 
 
 def _flag(options: dict[str, str], name: str) -> bool:

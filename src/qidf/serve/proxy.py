@@ -177,7 +177,8 @@ class Proxy:
         target = f"{self._prefix}{asked.path}{query and '?'}{query}".encode("latin-1")
         own = [(b"host", self._url.netloc), (b"accept", b"application/json"), (b"content-type", b"application/json")]
         own += [one for one in headers if one[0] not in _OF_BODY]
-        content = None if asked.body is None else json.dumps(asked.body).encode()
+        body = asked.body
+        content = None if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
         async with asyncio.timeout(TIMEOUT):
             response = await self._send(Call(asked.method, target, own), content)
             try:
