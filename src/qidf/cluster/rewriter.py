@@ -29,9 +29,12 @@ T = TypeVar("T")
 TTL = 60.0
 """Seconds that statistics, mappings and shards are taken for true."""
 
-KEPT_TEXTS = 10_000
+KEPT_TOKENS = 500_000
 KEPT_INDICES = 1_000
-"""What is kept at most of texts with their statistics, and of expressions of indices."""
+"""What is kept at most: tokens with their statistics, some 100 MB of them, and expressions of indices."""
+
+_OF_A_TEXT = 10
+"""What a text itself takes, in tokens."""
 
 LONGEST = 100_000
 """Code points of a text that is weighed."""
@@ -135,7 +138,7 @@ class Rewriter:
         if not 0 <= ttl < float("inf"):
             raise ValueError(f"ttl must be seconds of at least 0, got {ttl!r}")
         self._indices: _Kept[Indices] = _Kept(KEPT_INDICES, ttl)
-        self._statistics: _Kept[Statistics] = _Kept(KEPT_TEXTS, ttl)
+        self._statistics: _Kept[Statistics] = _Kept(KEPT_TOKENS, ttl)
         self._routing: dict[tuple[str, int], list[Shard]] = {}
         self._resting_until = 0.0
 
@@ -206,7 +209,8 @@ class Rewriter:
         if needed:
             found = yield from self._asking(ask(list(needed.values())))
             for key, vectors in zip(needed, found, strict=True):
-                self._statistics.put(key, Statistics(vectors.tokens, vectors.dfs, vectors.documents))
+                known = Statistics(vectors.tokens, vectors.dfs, vectors.documents)
+                self._statistics.put(key, known, _OF_A_TEXT + len(vectors.tokens))
 
     def _asking(self, steps: Steps[T]) -> Steps[T]:
         """Carry steps out, unless the server failed a moment ago: then a search had better not wait for it again."""
@@ -252,21 +256,24 @@ def _line(error: Exception) -> str:
 
 
 class _Kept(Generic[T]):
-    """The newest values, each for some seconds; what is older may still be had as stale."""
+    """The newest values, of so much size together, each for some seconds; what is older may still be had as stale."""
 
     def __init__(self, most: int, ttl: float) -> None:
         self._most, self._ttl = most, ttl
-        self._values: OrderedDict[Any, tuple[float, T]] = OrderedDict()
+        self._values: OrderedDict[Any, tuple[float, T, int]] = OrderedDict()
+        self._total = 0
         self._lock = threading.Lock()
 
     def get(self, key: Any, *, stale: bool = False) -> T | None:
         with self._lock:
-            until, value = self._values.get(key, (0.0, None))
+            until, value, _ = self._values.get(key, (0.0, None, 0))
         return value if stale or until > time.monotonic() else None
 
-    def put(self, key: Any, value: T) -> None:
+    def put(self, key: Any, value: T, size: int = 1) -> None:
         with self._lock:
-            self._values.pop(key, None)
-            self._values[key] = time.monotonic() + self._ttl, value
-            if len(self._values) > self._most:
-                self._values.popitem(last=False)
+            _, _, old = self._values.pop(key, (0.0, None, 0))
+            self._values[key] = time.monotonic() + self._ttl, value, size
+            self._total += size - old
+            while self._total > self._most and len(self._values) > 1:
+                _, (_, _, freed) = self._values.popitem(last=False)
+                self._total -= freed
