@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+from tests.engines.required import absent
 
 
 class Seen(NamedTuple):
@@ -40,9 +46,34 @@ class Between:
         return [one for one in self.seen if "search" in one.path and "_search_shards" not in one.path]
 
 
+class Certificate(NamedTuple):
+    """A certificate for 127.0.0.1 that nobody but itself has signed, and its key: two PEM files."""
+
+    file: Path
+    key: Path
+
+
+def certificate(folder: Path) -> Certificate:
+    """Make a certificate, or skip where there is no openssl."""
+    made = Certificate(folder / "certificate.pem", folder / "key.pem")
+    if not shutil.which("openssl"):
+        absent("openssl", "no openssl on the path")
+    # fmt: off
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-out", made.file, "-keyout", made.key],
+        check=True, capture_output=True,
+    )
+    # fmt: on
+    return made
+
+
 @contextmanager
-def between(upstream: str) -> Iterator[Between]:
-    """Forward each request to `upstream`; 0 as `status` forwards, -1 closes the connection, else that is answered."""
+def between(upstream: str, certificate: Certificate | None = None) -> Iterator[Between]:
+    """Forward each request to `upstream`; 0 as `status` forwards, -1 closes the connection, else that is answered.
+
+    With a certificate it speaks TLS.
+    """
     target = urlsplit(upstream)
 
     class Handler(BaseHTTPRequestHandler):
@@ -97,7 +128,11 @@ def between(upstream: str) -> Iterator[Between]:
             pass  # who asked is gone
 
     server = Server(("127.0.0.1", 0), Handler)
-    told = Between(f"http://127.0.0.1:{server.server_port}")
+    if certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate.file, certificate.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    told = Between(f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

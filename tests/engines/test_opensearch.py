@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from qidf.engines import connect
 from qidf.engines.cluster import Cluster
-from qidf.engines.opensearch import from_client
+from qidf.engines.opensearch import from_client, wrap
 from qidf.errors import EngineError, EngineWarning
-from tests.cluster.between import between
+from tests.cluster.between import between, certificate
 from tests.engines.conformance import DELETED, DOCUMENTS, Conformance, Subject
 from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
 from tests.engines.required import load
@@ -443,3 +446,64 @@ def test_a_red_index_says_so(client: Any) -> None:
             from_client(client, "red", "body").search("anything")
     finally:
         client.indices.delete(index="red")
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504, -1])
+def test_a_server_that_is_busy_is_asked_again_after_a_while(
+    cluster: Server,  # noqa: F811
+    client: Any,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write(client, "by-url", DOCUMENTS[:5])
+    monkeypatch.setattr("qidf.engines.cluster.PAUSES", (0.01, 0.02, 0.04))
+    with between(cluster.url) as middle:
+        engine = connect(f"opensearch+{middle.url}/by-url#body")
+        busy = iter([status, status, status, 0])
+        middle.status = lambda seen: next(busy) if "_mtermvectors" in seen.path else 0
+        begin = time.monotonic()
+        assert engine.search("everywhere", 10)
+        assert time.monotonic() - begin > 0.5 * (0.01 + 0.02 + 0.04)
+        assert next(busy, None) is None, "asked four times"
+        middle.seen.clear()
+        middle.status = lambda seen: status
+        with pytest.raises(EngineError, match="does not answer" if status < 0 else f"can't be asked \\({status}\\)"):
+            engine.search("config", 10)
+        assert len(middle.seen) == 8, "four times for the statistics, four times for the plain query"
+
+
+def test_what_a_server_refuses_is_not_asked_again(cluster: Server, client: Any) -> None:  # noqa: F811
+    write(client, "by-url", DOCUMENTS[:5])
+    with between(cluster.url) as middle:
+        middle.status = lambda seen: 400 if "_mapping" in seen.path else 0
+        with pytest.raises(EngineError, match="can't be asked \\(400\\)"):
+            connect(f"opensearch+{middle.url}/by-url#body")
+        assert sum("_mapping" in seen.path for seen in middle.seen) == 1
+
+
+def test_a_certificate_is_verified_unless_you_say_so(cluster: Server, client: Any, tmp_path: Path) -> None:  # noqa: F811
+    write(client, "by-url", DOCUMENTS[:5])
+    made = certificate(tmp_path)
+    with between(cluster.url, made) as middle:
+        url = f"opensearch+{middle.url}/by-url#body"
+        with pytest.raises(EngineError, match="nobody vouches for"):
+            connect(url)
+        assert middle.seen == [], "nothing was told to a server that nobody vouches for"
+        for trusting in (f"ca={made.file}", "verify=false"):
+            assert connect(f"{url}?{trusting}").search("everywhere", 10)
+
+
+def test_requests_signed_for_aws(cluster: Server, client: Any) -> None:  # noqa: F811
+    """The client signs what it sends, statistics and rewritten bodies too; a server would check it against the body."""
+    credentials = load("opensearch", "botocore.credentials").Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG")
+    write(client, "by-url", DOCUMENTS[:5])
+    with between(cluster.url) as middle:
+        signer = opensearchpy.Urllib3AWSV4SignerAuth(credentials, "eu-central-1")
+        signing = opensearchpy.OpenSearch(middle.url, http_auth=signer, timeout=30)
+        assert from_client(signing, "by-url", "body").search("everywhere config", 10)
+        wrap(signing).search(index="by-url", body={"query": {"match": {"body": "everywhere config"}}})
+        signing.close()
+        assert b'"boost"' in middle.seen[-1].body
+        for seen in middle.seen:
+            assert (seen.header("authorization") or "").startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"), seen
+            assert seen.header("x-amz-content-sha256") == sha256(seen.body).hexdigest()

@@ -28,6 +28,10 @@ class RefusedError(EngineError):
     """The server answered, and said no: what it has, or who asks, is the reason."""
 
 
+class BusyError(EngineError):
+    """The server did not answer, or not now: asked again in a moment it may."""
+
+
 Steps: TypeAlias = Generator[Asked, Any, T]
 
 

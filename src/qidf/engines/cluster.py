@@ -10,6 +10,7 @@ Knows requests and answers; which client carries them is the business of `qidf.e
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 import time
@@ -21,7 +22,7 @@ from urllib.parse import quote, unquote
 from qidf.analysis import Token
 from qidf.cluster.indices import Index, look
 from qidf.cluster.statistics import Wanted, ask
-from qidf.cluster.steps import Asked, carry_out
+from qidf.cluster.steps import Asked, BusyError, carry_out
 from qidf.cluster.vectors import Vectors
 from qidf.engines.base import Clause, Collection, Engine, Model, encodable, has_surrogates
 from qidf.errors import EngineError, EngineWarning
@@ -44,6 +45,9 @@ CLAUSES = 1024
 WINDOW = 10_000
 """The deepest rank, as `index.max_result_window` has it."""
 
+PAUSES = (0.1, 0.4, 1.6)
+"""Seconds between two tries of a request, give or take half of each."""
+
 _LONGEST = 8191  # code points that always fit into the 32,766 bytes of a term
 _WEIGHT = re.compile(r"weight\((?P<field>.*?):(?P<term>.*) in \d+\)", re.DOTALL)
 
@@ -53,6 +57,20 @@ class Request(Protocol):
 
     def __call__(self, method: str, path: str, params: dict[str, str] | None = None, body: Any = None) -> Any:
         """Return what the server answers."""
+
+
+def patient(request: Request) -> Request:
+    """Return `request` for a server that may be away or busy for a moment: it is tried again after each of `PAUSES`."""
+
+    def tried(method: str, path: str, params: dict[str, str] | None = None, body: Any = None) -> Any:
+        for pause in PAUSES:
+            try:
+                return request(method, path, params, body)
+            except BusyError:
+                time.sleep(pause * random.uniform(0.5, 1.5))  # so that many who were sent away don't return at once
+        return request(method, path, params, body)
+
+    return tried
 
 
 class Connection(NamedTuple):

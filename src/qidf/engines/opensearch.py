@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from qidf.cluster.client import OF_BODY, TIMEOUT, Call, Transport
 from qidf.cluster.client import wrap as wrap_client
 from qidf.cluster.rewriter import TTL, Rewriter
-from qidf.cluster.steps import Asked, RefusedError
+from qidf.cluster.steps import Asked, BusyError, RefusedError
 from qidf.engines.base import missing
-from qidf.engines.cluster import CLAUSES, Cluster, Connection, quoted
+from qidf.engines.cluster import CLAUSES, Cluster, Connection, Request, patient, quoted
 from qidf.errors import EngineError
 
 if TYPE_CHECKING:
@@ -58,21 +58,17 @@ def connection(url: EngineURL) -> Connection:
         options |= {"verify_certs": place.verify, "ssl_show_warn": False}
         if place.ca:
             options["ca_certs"] = place.ca
-    client = OpenSearch(
-        place.server,
-        timeout=place.timeout,
-        max_retries=3,
-        retry_on_timeout=True,
-        retry_on_status=(429, 502, 503),
-        **options,
-    )
-    return connected(client, place.shown)
+    client = OpenSearch(place.server, timeout=place.timeout, max_retries=0, **options)
+    return connected(client, place.shown, patient)
 
 
-def connected(client: Any, url: str) -> Connection:
-    """Return the way to a server through an `opensearchpy.OpenSearch`; `url` is its name in messages."""
+def connected(client: Any, url: str, retried: Callable[[Request], Request] = lambda request: request) -> Connection:
+    """Return the way to a server through an `opensearchpy.OpenSearch`; `url` is its name in messages.
 
-    def request(method: str, path: str, params: dict[str, str] | None = None, body: Any = None) -> Any:
+    A client that you made retries as you like; `retried` is for one that does not.
+    """
+
+    def once(method: str, path: str, params: dict[str, str] | None = None, body: Any = None) -> Any:
         from opensearchpy.exceptions import OpenSearchException
 
         try:
@@ -81,6 +77,7 @@ def connected(client: Any, url: str) -> Connection:
             status = getattr(error, "status_code", None)
             raise explained(url, path, status, getattr(error, "info", None) or error) from None
 
+    request = retried(once)
     version = request("GET", "/")["version"]["number"]
     return Connection(request, "opensearch", tuple(int(part) for part in re.findall(r"\d+", version)[:3]), url)
 
@@ -195,11 +192,14 @@ class Place:
 
 def explained(url: str, path: str, status: Any, info: Any) -> EngineError:
     """Return the error for what a server answered, or did not, to a request of `Cluster`'s."""
-    kind = RefusedError if isinstance(status, int) and 400 <= status < 500 and status != 429 else EngineError
+    busy = not isinstance(status, int) or status in (429, 502, 503, 504)
+    kind = BusyError if busy else RefusedError if status < 500 else EngineError
     what = info.get("error", info) if isinstance(info, dict) else info
     causes = what.get("root_cause") if isinstance(what, dict) else None
     says = causes[0].get("reason") if causes else what.get("reason") if isinstance(what, dict) else str(what)
     says = " ".join(str(says).split())[:300]
+    if "CERTIFICATE_VERIFY_FAILED" in says:
+        return EngineError(f"{url} shows a certificate that nobody vouches for (ca=FILE names whom to trust): {says}")
     if status in (401, 403):
         call = next((name for name in path.split("/") if name.startswith("_")), "")
         needed = _PRIVILEGES.get(call, "monitor (cluster:monitor/main)")
