@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
 from tests.engines.required import load
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -16,8 +17,16 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 @pytest.mark.parametrize("engine", ["bm25s", "tantivy"])
 def test_before_and_after(engine: str) -> None:
     load(engine)
-    program = EXAMPLES / f"{engine}_before_after.py"
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    check(EXAMPLES / f"{engine}_before_after.py")
+
+
+def test_before_and_after_on_a_server(cluster: Server) -> None:  # noqa: F811
+    load("opensearch", "opensearchpy")
+    check(EXAMPLES / "opensearch_before_after.py", cluster.url)
+
+
+def check(program: Path, *arguments: str) -> None:
+    done = subprocess.run([sys.executable, program, *arguments], capture_output=True, text=True, check=True)
     (before, *old), (after, *new) = (line.split() for line in done.stdout.splitlines())
     assert (before, after) == ("before", "after")
     answer = "zipfile.py" if sys.version_info < (3, 12) else "zipfile/__init__.py"

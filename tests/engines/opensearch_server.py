@@ -75,8 +75,8 @@ cluster.routing.allocation.disk.threshold_enabled: false
 indices.query.bool.max_clause_count: 4096
 indices.breaker.total.use_real_memory: false
 """
-"""One node alone elects itself, so that it needn't wait for the other. A machine's disk may be nearly full. A small heap
-is soon full of garbage, for which the breaker of real memory would refuse requests."""
+"""One node alone elects itself, so that it needn't wait for the other. A machine's disk may be nearly full. A small
+heap is soon full of garbage, for which the breaker of real memory would refuse requests."""
 
 JVM = [
     *("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"),
