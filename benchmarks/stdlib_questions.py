@@ -1,6 +1,7 @@
 """Questions about Python's standard library, each with the one file that answers it: what `qidf demo` picks from.
 
     python benchmarks/stdlib_questions.py [--json]
+    python benchmarks/stdlib_questions.py --beir DIR      write them as a BEIR folder, for `qidf advise --evaluate DIR`
 
 Written in one go before any of them was run, from memory of the library; none was dropped for its result (one whose
 answer is written in C was). Whole files and questions by one author: an easy collection and no evaluation. It is here
@@ -351,10 +352,23 @@ SYSTEMS: tuple[tuple[str, float | str], ...] = (
 )
 
 
+def write_beir(folder: Path) -> None:
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    numbered = [(f"q{i}", text, answer) for i, (text, answer) in enumerate(WORDS + PASTED, 1)]
+    lines = [json.dumps({"_id": id, "text": text}) for id, text, _ in numbered]
+    (folder / "queries.jsonl").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    lines = ["query-id\tcorpus-id\tscore", *(f"{id}\t{answer}\t1" for id, _, answer in numbered)]
+    (folder / "qrels" / "test.tsv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--beir", metavar="DIR", type=Path)
     options = parser.parse_args()
+    if options.beir:
+        write_beir(options.beir)
+        return
     source = FileSource(sysconfig.get_path("stdlib"))
     tests = {"test", "tests", "idle_test"}
     entries = [e for e in source.scan() if e.path.endswith(".py") and tests.isdisjoint(e.path.split("/"))]
