@@ -25,6 +25,10 @@ OPTIONS = ("analyzer", "exact", "verify", "ca", "timeout")
 _PRIVILEGES = {
     "_mtermvectors": "read (indices:data/read/mtv*)",
     "_analyze": "indices:admin/analyze",
+    "_close": "manage (indices:admin/close)",
+    "_open": "manage (indices:admin/open)",
+    "_cat": "monitor (cluster:monitor/state, indices:monitor/stats)",
+    "_cluster": "monitor (cluster:monitor/health)",
     "_search": "read (indices:data/read/search)",
     "_msearch": "read (indices:data/read/msearch)",
     "_mapping": "view_index_metadata (indices:admin/mappings/get)",
@@ -202,7 +206,11 @@ def explained(url: str, path: str, status: Any, info: Any) -> EngineError:
         return EngineError(f"{url} shows a certificate that nobody vouches for (ca=FILE names whom to trust): {says}")
     if status in (401, 403):
         call = next((name for name in path.split("/") if name.startswith("_")), "")
-        needed = _PRIVILEGES.get(call, "monitor (cluster:monitor/main)")
+        needed = _PRIVILEGES.get(call) or (
+            f"create_index, index and delete_index on {path.split('/')[1]}"
+            if not call and path != "/"
+            else "monitor (cluster:monitor/main)"
+        )
         who = "no such user or password" if status == 401 else f"the user lacks a privilege: {needed}"
         return kind(f"{url} refuses, {who}. The server says: {says}")
     if status == 404:
