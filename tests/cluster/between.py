@@ -38,6 +38,7 @@ class Between:
         self.seen: list[Seen] = []
         self.status: Callable[[Seen], int] = lambda seen: 0
         self.wait: Callable[[Seen], float] = lambda seen: 0.0
+        self.dropped: set[str] = set()
 
     def paths(self) -> list[str]:
         return [f"{one.method} {one.path}" for one in self.seen]
@@ -99,7 +100,8 @@ def between(upstream: str, certificate: Certificate | None = None) -> Iterator[B
                 connection.request(self.command, self.path, body or None, headers)
                 answer = connection.getresponse()
                 data = answer.read()
-            kept = [(n, v) for n, v in answer.getheaders() if n.lower() not in ("transfer-encoding", "content-length")]
+            left_out = {"transfer-encoding", "content-length", *told.dropped}
+            kept = [(name, value) for name, value in answer.getheaders() if name.lower() not in left_out]
             self._answer(answer.status, kept, data)
 
         def _chunk(self) -> bytes:

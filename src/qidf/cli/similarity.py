@@ -90,7 +90,7 @@ def _server(engine: str) -> tuple[Any, str, str]:
     from importlib import import_module
 
     from qidf.engines import ENGINES, parse
-    from qidf.engines.opensearch import Place
+    from qidf.engines.server import Place
 
     url = parse(engine)
     if ENGINES[url.scheme] not in ("opensearch", "elasticsearch"):

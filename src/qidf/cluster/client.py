@@ -135,10 +135,12 @@ def wrap(client: Any, transport: type[Transport], rewriter: Rewriter, report: Re
     new = copy.copy(client)
     setattr(new, transport.attribute, transport(inner, rewriter, report or log))
     for name, namespace in vars(client).items():  # `client.indices` and the like lead back to their client
+        attributes = getattr(namespace, "__dict__", {})
         for owner in ("client", "_client"):
-            if getattr(namespace, owner, None) is client:
-                own = copy.copy(namespace)
-                setattr(own, owner, new)
+            if attributes.get(owner) is client:
+                # No copy.copy: Elasticsearch's `xpack` asks itself without end for what a new object has not yet.
+                own = object.__new__(type(namespace))
+                vars(own).update({**attributes, owner: new})
                 setattr(new, name, own)
     return new
 

@@ -21,6 +21,8 @@ ENGINES = {
     "rank_bm25": "rank_bm25",
     "opensearch+http": "opensearch",
     "opensearch+https": "opensearch",
+    "elasticsearch+http": "elasticsearch",
+    "elasticsearch+https": "elasticsearch",
 }
 """The scheme of a URL, and the module of this package that opens it."""
 
