@@ -16,6 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
@@ -220,6 +221,13 @@ class Cluster(Engine):
                 if self._id(hit) == id:
                     told |= _parts(hit["_explanation"], self.field)
         return [told.get(term, (0.0, 0)) for term in terms]
+
+    @cached_property
+    def hapax_density(self) -> float:
+        """h, estimated from a random sample of documents the first time it is asked for: some dozens of requests."""
+        from qidf.cluster.sampling import hapax_density
+
+        return hapax_density(self).h
 
     def spectrum(self) -> Spectrum:
         """Raise EngineError: a server does not list its terms."""
