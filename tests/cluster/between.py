@@ -38,6 +38,7 @@ class Between:
         self.seen: list[Seen] = []
         self.status: Callable[[Seen], int] = lambda seen: 0
         self.wait: Callable[[Seen], float] = lambda seen: 0.0
+        self.instead: Callable[[Seen], bytes | None] = lambda seen: None
         self.dropped: set[str] = set()
 
     def paths(self) -> list[str]:
@@ -94,6 +95,9 @@ def between(upstream: str, certificate: Certificate | None = None) -> Iterator[B
                 return
             if status:
                 self._answer(status, [("content-type", "application/json")], b'{"error": "as told"}')
+                return
+            if (answered := told.instead(seen)) is not None:
+                self._answer(200, [("content-type", "application/json")], answered)
                 return
             headers = {name: value for name, value in self.headers.items() if name.lower() != "transfer-encoding"}
             with closing(HTTPConnection(target.hostname or "", target.port or 80, timeout=30)) as connection:

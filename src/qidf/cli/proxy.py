@@ -108,6 +108,7 @@ def _listening(address: str) -> socket.socket:
     if not colon or not number.isascii() or not number.isdigit() or int(number) > 65535:
         raise ValueError(f"--listen must be HOST:PORT, got {address!r}")
     host = host.removeprefix("[").removesuffix("]")
+    listener = None
     try:
         found = socket.getaddrinfo(host or None, int(number), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, place = found[0]
@@ -115,6 +116,9 @@ def _listening(address: str) -> socket.socket:
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
+        listener.listen(2048)  # who reads that it listens may connect at once
     except OSError as error:
+        if listener is not None:
+            listener.close()
         raise ValueError(f"can't listen on {address}: {error.strerror or error}") from None
     return listener

@@ -252,7 +252,7 @@ def _left(path: str, why: str) -> Plan:
 
 def _line(error: Exception) -> str:
     text = " ".join(str(error).split())[:300]
-    return text if isinstance(error, EngineError) else f"{type(error).__name__}: {text}"
+    return text if isinstance(error, EngineError) else f"{type(error).__name__}{text and ': '}{text}"
 
 
 class _Kept(Generic[T]):

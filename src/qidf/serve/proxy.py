@@ -179,15 +179,19 @@ class Proxy:
         own += [one for one in headers if one[0] not in _OF_BODY]
         body = asked.body
         content = None if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
-        async with asyncio.timeout(TIMEOUT):
-            response = await self._send(Call(asked.method, target, own), content)
-            try:
-                data = await response.aread()
-            finally:
-                await response.aclose()
+        name = asked.path.rpartition("/")[2]
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                response = await self._send(Call(asked.method, target, own), content)
+                try:
+                    data = await response.aread()
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise EngineError(f"{name} was not answered within {TIMEOUT:g} s") from None
         if response.status_code >= 400:
             kind = RefusedError if response.status_code < 500 and response.status_code != 429 else EngineError
-            raise kind(f"{asked.path.rpartition('/')[2]} was answered with status {response.status_code}")
+            raise kind(f"{name} was answered with status {response.status_code}")
         return json.loads(data)
 
 
@@ -249,7 +253,8 @@ def checked_upstream(url: str) -> tuple[httpx.URL, str]:
         raise ValueError("upstream must be without user and password: those who search send their own")
     try:
         made = httpx.URL(url)
-    except httpx.InvalidURL as error:
+        _ = parts.port  # a number that is no port raises
+    except (httpx.InvalidURL, ValueError) as error:
         raise ValueError(f"upstream must be http(s)://HOST:PORT, got {url!r}: {error}") from None
     if made.scheme not in ("http", "https") or not made.host or parts.query or parts.fragment:
         raise ValueError(f"upstream must be http(s)://HOST:PORT, got {url!r}")
@@ -406,7 +411,7 @@ def _streamed(answer: httpx.Response, told: str = "") -> Response:
         if name.lower() not in _HOPS and name.lower() != b"transfer-encoding"
     ]
     if told:
-        response.raw_headers.append((b"x-qidf", re.sub(r"[^ -~]+", " ", told)[:300].encode()))
+        response.raw_headers.append((b"x-qidf", re.sub(r"[^ -~]+", " ", told)[:300].strip().encode()))
     return response
 
 
