@@ -15,7 +15,7 @@ import pytest
 from tests.engines.required import load
 from tests.serve.running import ask, proxy, stop
 
-for library in ("starlette", "httpx", "uvicorn"):
+for library in ("starlette", "httpcore", "uvicorn"):
     load("serve", library)
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -57,7 +57,7 @@ def test_a_port_that_is_taken(qidf: Run) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(qidf: Run, tmp_path: Path) -> None:
-    (tmp_path / "httpx.py").write_text("raise ImportError('no httpx')")
+    (tmp_path / "httpcore.py").write_text("raise ImportError('no httpcore')")
     script = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from qidf.cli import main; sys.exit(main(sys.argv[1:]))"
     )

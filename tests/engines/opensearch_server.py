@@ -143,6 +143,47 @@ def opensearch() -> Iterator[Server]:
             _keep(made, archive)
 
 
+class Mortal:
+    """A cluster of one node that can be killed, and started again on the same port with what it had on disk."""
+
+    def __init__(self, java: Sequence[str], home: Path, folder: Path) -> None:
+        self._java, self._home, self._folder = java, home, folder
+        self._http, self._transport = _free_ports(2)
+        self.url = f"http://127.0.0.1:{self._http}"
+        self.node = self._begin()
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        return _start(self._java, self._home, self._folder, 0, self._http, [self._transport])
+
+    def wait(self) -> None:
+        """Return once it answers."""
+        _wait(self.url, [self.node], self._folder)
+
+    def kill(self) -> None:
+        """End it at once, as a machine does that loses its power."""
+        _kill(self.node)
+
+    def start(self) -> None:
+        """Start it again."""
+        self.node = self._begin()
+
+
+@contextmanager
+def mortal() -> Iterator[Mortal]:
+    """Run one node for as long as the block lasts."""
+    java, _ = _java()
+    home = distribution()
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="qidf-opensearch-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        if not _readable(home):
+            home = Path(shutil.copytree(home, folder / "home"))
+        server = Mortal([java, *JVM], home, folder)
+        stack.callback(server.kill)
+        server.wait()
+        yield server
+
+
 def request(url: str, body: Any = None, method: str = "GET", timeout: float = 30) -> Any:
     """Return the JSON that a node answers."""
     data = None if body is None else json.dumps(body).encode()
@@ -268,7 +309,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     own = folder / f"node-{i}"
     for name in ("config", "tmp"):
-        (own / name).mkdir(parents=True)
+        (own / name).mkdir(parents=True, exist_ok=True)
     seeds = ", ".join(f'"127.0.0.1:{port}"' for port in transport)
     (own / "config" / "opensearch.yml").write_text(
         f"{SETTINGS}node.name: node-{i}\nhttp.port: {http}\ntransport.port: {transport[i]}\n"

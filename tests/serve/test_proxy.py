@@ -30,7 +30,7 @@ from tests.engines.opensearch_server import Server, cluster, request  # noqa: F4
 from tests.engines.required import load
 from tests.serve.running import Answer, Proxy, ask, begin, proxy
 
-for library in ("starlette", "httpx", "uvicorn"):
+for library in ("starlette", "httpcore", "uvicorn"):
     load("serve", library)
 
 INDEX = "proxied"

@@ -67,10 +67,10 @@ def command(
 
 async def _serve(listener: socket.socket, upstream: str, rewriter: Rewriter, ca: str | None, insecure: bool) -> None:
     try:
-        import httpx
         import uvicorn
 
         from qidf.serve.proxy import Proxy
+        from qidf.serve.upstream import Upstream
     except ImportError:
         raise missing("the proxy's web server", "serve") from None
     import ssl
@@ -82,9 +82,9 @@ async def _serve(listener: socket.socket, upstream: str, rewriter: Rewriter, ca:
         raise ValueError(f"--ca {ca} can't be used: {error.strerror or error}") from None
     if insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=30)
-    async with httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=limits) as transport:
-        app = Proxy(upstream, rewriter, transport)
+    server = Upstream(upstream, context)
+    try:
+        app = Proxy(server, rewriter)
         config = uvicorn.Config(
             app,
             lifespan="off",
@@ -100,6 +100,8 @@ async def _serve(listener: socket.socket, upstream: str, rewriter: Rewriter, ca:
         sys.stderr.write(f"qidf: listening on http://{shown}:{port}, in front of {clean(upstream)} (Ctrl-C ends it)\n")
         sys.stderr.flush()
         await uvicorn.Server(config).serve(sockets=[listener])
+    finally:
+        await server.aclose()
 
 
 def _listening(address: str) -> socket.socket:

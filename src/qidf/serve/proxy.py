@@ -18,12 +18,11 @@ import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeAlias, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qsl, urlencode
 
-import httpx
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from qidf.cluster.flow import Report, Sent, flow, refused_items
@@ -31,6 +30,7 @@ from qidf.cluster.rewriter import Outcome, Rewriter
 from qidf.cluster.searches import Sought, bodies, sought
 from qidf.cluster.steps import Asked, RefusedError, carry_out_async
 from qidf.errors import EngineError
+from qidf.serve.upstream import AWAY, ERRORS, Answer, Call, Headers, Upstream
 
 MOST = 8 * 2**20
 """Bytes of a body that is looked into; a longer one streams through."""
@@ -38,15 +38,11 @@ MOST = 8 * 2**20
 TIMEOUT = 2.0
 """Seconds that a search waits for its statistics."""
 
-CONNECT_SECONDS = 5.0
-"""Until a server that takes no connection counts as away. For an answer to come it has the time it needs."""
-
 STATUS_PATH = "/_qidf"
 """Where the proxy tells what it did; no server has such a path."""
 
 _log = logging.getLogger("qidf")
 
-Headers: TypeAlias = list[tuple[bytes, bytes]]
 T = TypeVar("T")
 
 _HOPS = frozenset(
@@ -66,141 +62,143 @@ class Proxy:
 
     Parameters
     ----------
-    upstream : str
-        The server's URL, `http(s)://HOST:PORT`, perhaps with a path; without credentials.
+    upstream : Upstream
+        The server; whoever made it closes it.
     rewriter : Rewriter
-    transport : httpx.AsyncBaseTransport
-        Carries requests to the server; whoever made it closes it.
-
-    Raises
-    ------
-    ValueError
-        That is no such URL.
     """
 
-    def __init__(self, upstream: str, rewriter: Rewriter, transport: httpx.AsyncBaseTransport) -> None:
-        self._url, self._prefix = checked_upstream(upstream)
-        self._rewriter, self._transport = rewriter, transport
+    def __init__(self, upstream: Upstream, rewriter: Rewriter) -> None:
+        self._upstream, self._rewriter = upstream, rewriter
         self.counts = Counts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             raise ValueError(f"no {scope['type']} here")
-        request = Request(scope, receive)
+        request, ended = Request(scope, receive), asyncio.Event()
         try:
-            answer = await self._answer(request)
+            answer = await self._answer(request, ended)
         except ClientDisconnect:
             return
-        except httpx.HTTPError as error:
-            answer = _unreachable(self._url, error)
-        await answer(scope, receive, send)
+        except ERRORS as error:
+            answer = _unreachable(self._upstream.shown, error)
+        if isinstance(answer, Response):
+            await answer(scope, receive, send)
+            return
+        try:
+            await _unless_gone(request, ended, answer.pass_on(send))
+        except ClientDisconnect:
+            pass
+        except ERRORS as error:  # all that is left is to break off as well
+            _log.warning("%s broke off in the middle of an answer (%s)", self._upstream.shown, type(error).__name__)
+        finally:
+            await answer.aclose()
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: Request, ended: asyncio.Event) -> Response | Passed:
         path = (request.scope.get("raw_path") or request.scope["path"].encode()).decode("latin-1")
         if path == STATUS_PATH:
             return JSONResponse(self.counts.told())
         query = request.scope["query_string"].decode("latin-1")
-        target = f"{self._prefix}{path}{query and '?'}{query}".encode("latin-1")
+        target = f"{self._upstream.prefix}{path}{query and '?'}{query}".encode("latin-1")
         headers: Headers = [(name, value) for name, value in request.scope["headers"] if name not in _HOPS]
         signed = _is_signed(headers, query)
         if not signed:
-            headers = [(b"host", self._url.netloc), *(one for one in headers if one[0] != b"host")]
+            headers = [(b"host", self._upstream.host), *(one for one in headers if one[0] != b"host")]
         call = Call(request.method, target, headers)
-        ended = asyncio.Event()
         found = sought(request.method, path, dict(parse_qsl(query))) if _is_json(headers) else None
         if found and not self._rewriter.idle and not signed:
-            return await self._search(request, call, found, query)
-        answer = await _unless_gone(request, ended, self._send(call, _stream(request, ended)))
+            return await self._search(request, ended, call, found, query)
+        answer = await _unless_gone(request, ended, self._upstream.send(call, _stream(request, ended)))
         if not found:
-            return _streamed(answer)
+            return Passed(answer)
         self.counts.signed += signed
-        return _streamed(answer, "signed; passed as it came" if signed else "unchanged")
+        return Passed(answer, "signed; passed as it came" if signed else "unchanged")
 
-    async def _search(self, request: Request, call: Call, found: Sought, query: str) -> Response:
+    async def _search(self, request: Request, ended: asyncio.Event, call: Call, found: Sought, query: str) -> Passed:
         """Answer a request that searches and that may be rewritten."""
-        ended = asyncio.Event()
         begin, rest = await _begin(request, ended)
         if rest is not None:
             told = f"unchanged; a body of more than {MOST} bytes"
-            return _streamed(await self._send(call, _chained(begin, rest)), told)
+            return Passed(await self._upstream.send(call, _chained(begin, _until(rest, ended))), told)
         try:
             params = dict(parse_qsl(query))
             parts = bodies(found, _inflated(begin, call.headers), params, _user(call.headers))
         except (ValueError, RecursionError) as error:  # the server says what is wrong with it
-            answer = await _unless_gone(request, ended, self._send(call, begin))
-            return _streamed(answer, f"unchanged; {error}")
+            answer = await _unless_gone(request, ended, self._upstream.send(call, begin))
+            return Passed(answer, f"unchanged; {error}")
         reports: list[Report] = []
-        refused: list[httpx.Response] = []
+        refused: list[Looked] = []
 
-        async def send(step: Asked | Sent) -> httpx.Response | Any:
+        async def send(step: Asked | Sent) -> Looked | Any:
             if isinstance(step, Asked):
                 return await self._ask(step, call.headers)
-            for response in refused:
-                await response.aclose()
+            for looked in refused:
+                await looked.answer.aclose()
             if step.body is None:
-                return await self._send(call, begin)
+                return Looked(await self._upstream.send(call, begin))
             plain = [one for one in call.headers if one[0] != b"content-encoding"]
-            response = await self._send(call._replace(headers=plain), step.body)
-            refused.append(response)
-            if found.many:
-                await _buffer(response)
-            return response
+            answer = await self._upstream.send(call._replace(headers=plain), step.body)
+            refused.append(Looked(answer, await answer.look(MOST) if found.many else None))
+            return refused[-1]
 
         steps = flow(self._rewriter, found.index, parts, None, _refusal, reports.append)
-        answer = await _unless_gone(request, ended, carry_out_async(steps, send))
+        looked: Looked = await _unless_gone(request, ended, carry_out_async(steps, send))
         for report in reports:
             self.counts.add(report)
-        return _streamed(answer, _told(reports[0]) if reports else "")
-
-    async def _send(self, call: Call, body: bytes | AsyncIterator[bytes] | None) -> httpx.Response:
-        """Return the server's answer, with its body still to come."""
-        framing = (b"content-length", b"transfer-encoding") if isinstance(body, bytes) else ()
-        request = httpx.Request(
-            call.method,
-            self._url,
-            headers=[one for one in call.headers if one[0] not in framing],
-            content=body,
-            extensions={"target": call.target, "timeout": {"connect": CONNECT_SECONDS, "pool": CONNECT_SECONDS}},
-        )
-        try:
-            return await self._transport.handle_async_request(request)
-        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-            if not isinstance(body, bytes):
-                raise
-            # A connection that was kept open may have been closed on the other side just now.
-            return await self._transport.handle_async_request(request)
+        return Passed(looked.answer, _told(reports[0]) if reports else "")
 
     async def _ask(self, asked: Asked, headers: Headers) -> Any:
         """Return the JSON that the server answers to a request of ours, made with the user's own rights."""
         query = urlencode(asked.params)
-        target = f"{self._prefix}{asked.path}{query and '?'}{query}".encode("latin-1")
-        own = [(b"host", self._url.netloc), (b"accept", b"application/json"), (b"content-type", b"application/json")]
+        target = f"{self._upstream.prefix}{asked.path}{query and '?'}{query}".encode("latin-1")
+        own = [(b"host", self._upstream.host), (b"accept", b"application/json"), (b"content-type", b"application/json")]
         own += [one for one in headers if one[0] not in _OF_BODY]
         body = asked.body
         content = None if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
         name = asked.path.rpartition("/")[2]
         try:
             async with asyncio.timeout(TIMEOUT):
-                response = await self._send(Call(asked.method, target, own), content)
-                try:
-                    data = await response.aread()
-                finally:
-                    await response.aclose()
+                answer = await self._upstream.send(Call(asked.method, target, own), content)
+                data = await answer.read()
         except TimeoutError:
             raise EngineError(f"{name} was not answered within {TIMEOUT:g} s") from None
-        if response.status_code >= 400:
-            kind = RefusedError if response.status_code < 500 and response.status_code != 429 else EngineError
-            raise kind(f"{name} was answered with status {response.status_code}")
+        if answer.status >= 400:
+            kind = RefusedError if answer.status < 500 and answer.status != 429 else EngineError
+            raise kind(f"{name} was answered with status {answer.status}")
         return json.loads(data)
 
 
-class Call(NamedTuple):
-    """A request as it is to be sent: method, path with query, headers."""
+class Passed:
+    """The server's answer on its way to who asked, as it comes; `told` says in a header what was done to a search."""
 
-    method: str
-    target: bytes
-    headers: Headers
+    def __init__(self, answer: Answer, told: str = "") -> None:
+        self._answer, self._told = answer, told
+
+    async def pass_on(self, send: Send) -> None:
+        """Send it: its headers as the server wrote them, several of a name too."""
+        # How a body is framed is between neighbours.
+        headers = [
+            (name, value)
+            for name, value in _lowered(self._answer.headers)
+            if name not in _HOPS and name != b"transfer-encoding"
+        ]
+        if self._told:
+            headers.append((b"x-qidf", re.sub(r"[^ -~]+", " ", self._told)[:300].strip().encode()))
+        await send({"type": "http.response.start", "status": self._answer.status, "headers": headers})
+        async for chunk in self._answer.stream():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def aclose(self) -> None:
+        """Let the answer go, if it was not passed on to its end."""
+        await self._answer.aclose()
+
+
+class Looked(NamedTuple):
+    """An answer, and its body if it was looked at and is not too long."""
+
+    answer: Answer
+    body: bytes | None = None
 
 
 class Counts:
@@ -244,21 +242,6 @@ _REASONS = 100
 
 _LOG_SECONDS = 10.0
 """Between two lines in the log with the same reason."""
-
-
-def checked_upstream(url: str) -> tuple[httpx.URL, str]:
-    """Return the server of a URL and the path in front of its own; ValueError if that is no such URL."""
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise ValueError("upstream must be without user and password: those who search send their own")
-    try:
-        made = httpx.URL(url)
-        _ = parts.port  # a number that is no port raises
-    except (httpx.InvalidURL, ValueError) as error:
-        raise ValueError(f"upstream must be http(s)://HOST:PORT, got {url!r}: {error}") from None
-    if made.scheme not in ("http", "https") or not made.host or parts.query or parts.fragment:
-        raise ValueError(f"upstream must be http(s)://HOST:PORT, got {url!r}")
-    return made.copy_with(path="/"), parts.path.rstrip("/")
 
 
 def _is_json(headers: Headers) -> bool:
@@ -349,35 +332,20 @@ async def _gone(request: Request, ended: asyncio.Event) -> None:
         pass
 
 
-async def _buffer(response: httpx.Response) -> None:
-    """Read an answer whole, if it is not too long to be looked into; what was read is streamed first."""
-    begin: list[bytes] = []
-    size = 0
-    stream = response.aiter_raw()
-    async for chunk in stream:
-        begin.append(chunk)
-        size += len(chunk)
-        if size > MOST:
-            response.extensions["begin"] = begin, stream
-            return
-    response.extensions["begin"] = begin, None
-
-
-def _refusal(answer: Any, outcomes: Sequence[Outcome]) -> str:
+def _refusal(looked: Any, outcomes: Sequence[Outcome]) -> str:
     """Return why a server refused a rewritten body; empty if it did not."""
-    if isinstance(answer, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+    if isinstance(looked, AWAY):
         return ""  # it is away for the original, too
-    if isinstance(answer, httpx.HTTPError):
-        return type(answer).__name__
-    if not isinstance(answer, httpx.Response):
+    if isinstance(looked, ERRORS):
+        return type(looked).__name__
+    if not isinstance(looked, Looked):
         return ""
-    if answer.status_code >= 400:
-        return f"status {answer.status_code}"
-    begin, rest = answer.extensions.get("begin", ([], None))
-    if not begin or rest is not None:
+    if looked.answer.status >= 400:
+        return f"status {looked.answer.status}"
+    if looked.body is None:
         return ""
     try:
-        return refused_items(json.loads(_inflated(b"".join(begin), answer.headers.raw)), outcomes)
+        return refused_items(json.loads(_inflated(looked.body, _lowered(looked.answer.headers))), outcomes)
     except (ValueError, RecursionError):
         return ""
 
@@ -389,32 +357,10 @@ def _told(report: Report) -> str:
     return f"{'rewritten' if report.rewritten else 'unchanged'}{notes and '; '}{notes}"
 
 
-def _streamed(answer: httpx.Response, told: str = "") -> Response:
-    """Return the server's answer as it comes."""
-
-    async def content() -> AsyncIterator[bytes]:
-        try:
-            begin, rest = answer.extensions.get("begin", ([], answer.aiter_raw()))
-            for chunk in begin:
-                yield chunk
-            if rest is not None:
-                async for chunk in rest:
-                    yield chunk
-        finally:
-            await answer.aclose()
-
-    response = StreamingResponse(content(), answer.status_code)
-    # The names as the server writes them, several of a name too; how the body is framed is between neighbours.
-    response.raw_headers = [
-        (name.lower(), value)
-        for name, value in answer.headers.raw
-        if name.lower() not in _HOPS and name.lower() != b"transfer-encoding"
-    ]
-    if told:
-        response.raw_headers.append((b"x-qidf", re.sub(r"[^ -~]+", " ", told)[:300].strip().encode()))
-    return response
+def _lowered(headers: Headers) -> Headers:
+    return [(name.lower(), value) for name, value in headers]
 
 
-def _unreachable(url: httpx.URL, error: Exception) -> Response:
-    reason = f"qidf proxy: {url.scheme}://{url.netloc.decode()} does not answer ({type(error).__name__})"
+def _unreachable(server: str, error: Exception) -> Response:
+    reason = f"qidf proxy: {server} does not answer ({type(error).__name__})"
     return JSONResponse({"error": {"type": "qidf_upstream", "reason": reason}, "status": 502}, 502)
