@@ -359,6 +359,7 @@ def write_beir(folder: Path) -> None:
     (folder / "queries.jsonl").write_text("\n".join([*lines, ""]), encoding="utf-8")
     lines = ["query-id\tcorpus-id\tscore", *(f"{id}\t{answer}\t1" for id, _, answer in numbered)]
     (folder / "qrels" / "test.tsv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    print(f"{len(numbered)} questions → {folder}")
 
 
 def main() -> None:

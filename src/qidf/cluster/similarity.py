@@ -18,12 +18,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
-from qidf.cluster.indices import Index, look
-from qidf.cluster.steps import Asked, RefusedError
-from qidf.cluster.steps import carry_out as run
-from qidf.engines.cluster import Connection, quoted
+from qidf.cluster.indices import Index
+from qidf.cluster.steps import RefusedError
+from qidf.engines.cluster import Connection
 from qidf.errors import EngineError
 from qidf.rewriting.fields import find_field, similarity_of
 from qidf.weighting import K1, B, idf, ln_q, lucene_odds, parse_q
@@ -115,7 +113,7 @@ def propose(way: Connection, index: str, field: str, q: float) -> Change:
         settings |= _written((_WAS if current else _UNSET) + similarity, current or {"type": "BM25"})
     fields = _scored_by(found, similarity)
     undo = _undo(found, similarity, settings)
-    return Change(found.name, name, similarity, q, k1, b, settings, undo, fields, len(found.shards), closed)
+    return Change(found.name, name, similarity, q, k1, b, settings, undo, fields, _shards(found), closed)
 
 
 def checked_q(q: float | str) -> float:
@@ -144,7 +142,7 @@ def propose_revert(way: Connection, index: str, field: str) -> Change:
     k1, b = float(kept.get("k1", K1)), float(kept.get("b", B))
     fields = _scored_by(found, similarity)
     undo = _undo(found, similarity, settings)
-    return Change(found.name, name, similarity, 1.0, k1, b, settings, undo, fields, len(found.shards), closed)
+    return Change(found.name, name, similarity, 1.0, k1, b, settings, undo, fields, _shards(found), closed)
 
 
 def scripted(q: float, k1: float, b: float, k1_plus_1: bool) -> dict[str, Any]:
@@ -249,18 +247,20 @@ def _values(explanation: Mapping[str, Any], begins: tuple[str, ...]) -> Iterator
 
 def _find(way: Connection, index: str) -> tuple[Index, bool]:
     """Return the one index of an expression, and whether it is closed."""
-
-    def send(asked: Asked) -> Any:
-        return way.request(asked.method, unquote(asked.path), asked.params, asked.body)
-
-    found = run(look(quoted(index), {}, {}), send).all
-    if len(found) > 1:
-        names = ", ".join(one.name for one in found)
-        raise EngineError(f"{index} is {len(found)} indices: {names[:500]}. Name one at a time")
-    (row,) = way.request("GET", f"/_cat/indices/{found[0].name}", {"format": "json", "h": "health,status"})
+    mappings, settings = (way.request("GET", f"/{index}/{what}") for what in ("_mapping", "_settings"))
+    if len(mappings) != 1:
+        names = ", ".join(sorted(mappings))
+        raise EngineError(f"{index} is {len(mappings)} indices: {names[:500] or 'none'}. Name one at a time")
+    ((name, own),) = mappings.items()
+    found = Index(name, own.get("mappings", {}), settings[name]["settings"], [])
+    (row,) = way.request("GET", f"/_cat/indices/{name}", {"format": "json", "h": "health,status"})
     if row["status"] != "close" and row["health"] == "red":
-        raise EngineError(f"{found[0].name} is red: not all of its shards are there")
-    return found[0], row["status"] == "close"
+        raise EngineError(f"{name} is red: not all of its shards are there")
+    return found, row["status"] == "close"
+
+
+def _shards(index: Index) -> int:
+    return int(index.settings["index"]["number_of_shards"])
 
 
 def _similarity(way: Connection, index: Index, field: str) -> tuple[str, str]:
