@@ -138,14 +138,18 @@ def test_synonyms_of_the_search_analyzer(client: Any) -> None:
 def test_a_search_pipeline_and_deleted_documents(client: Any) -> None:
     settings = {"index.merge.policy.deletes_pct_allowed": 50}
     own = make(client, "advised-piped", dict(DOCUMENTS), shards=1, settings=settings)
-    client.indices.put_settings(index="advised-piped", body={"index.search.default_pipeline": "_none"})
+    client.transport.perform_request("PUT", "/_search/pipeline/advised", body={"request_processors": []})
+    client.indices.put_settings(index="advised-piped", body={"index.search.default_pipeline": "advised"})
     for id, _ in DOCUMENTS[:20]:
         client.delete(index="advised-piped", id=id)
     client.indices.refresh(index="advised-piped")
     found = advise(own)
     assert found.estimate.hidden == 18  # of 20 that were deleted: two of those left have no token
-    assert any("through the pipeline _none" in caution for caution in found.cautions)
-    assert any(caution.startswith("20 documents that can't be found still count") for caution in found.cautions)
+    assert any("through the pipeline advised" in caution for caution in found.cautions)
+    assert any(caution.startswith("18 documents that can't be found still count") for caution in found.cautions)
+    client.indices.put_settings(index="advised-piped", body={"index.search.default_pipeline": "_none"})
+    client.transport.perform_request("DELETE", "/_search/pipeline/advised")
+    assert not any("pipeline" in caution for caution in advise(own).cautions)
 
 
 def test_a_search_body(engine: Cluster) -> None:

@@ -77,7 +77,7 @@ def elasticsearch() -> Iterator[Server]:
     if given := os.environ.get("QIDF_TEST_ELASTICSEARCH", "").rstrip("/"):
         yield Server(given, [given], "")
         return
-    java, _ = _java()
+    java, _, _ = _java()
     home = distribution()
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="qidf-elasticsearch-"))

@@ -23,10 +23,23 @@ from filelock import FileLock
 
 from tests.engines.required import absent
 
-VERSION = "2.19.6"
-LOG4J = "2.25.4"
-JAVA_VERSIONS = range(17, 24)
+
+class Release(NamedTuple):
+    """A version of OpenSearch, the versions of Java that the tests run it on, and how its modules' classes end."""
+
+    version: str
+    java: range
+    plugin: str
+    jars: Sequence[str] = ()
+    flags: Sequence[str] = ()
+
+
+RELEASES = (
+    Release("2.19.6", range(17, 24), "Plugin", flags=("-Djava.security.manager=allow",)),
+    Release("3.9.0", range(24, 40), "ModulePlugin", jars=("opensearch:opensearch-agent-bootstrap",)),
+)
 """OpenSearch 2 runs under a security manager, which Java 24 took away."""
+LOG4J = "2.25.4"
 NOBODY = "nobody"
 FETCH_SECONDS = 600
 START_SECONDS = 120
@@ -45,16 +58,16 @@ class Module(NamedTuple):
 MODULES = {
     "transport-netty4": Module(
         "transport-netty4-client",
-        "org.opensearch.transport.Netty4Plugin",
+        "org.opensearch.transport.Netty4",
         permissions=['java.net.SocketPermission "*", "accept,connect"', 'java.lang.RuntimePermission "getClassLoader"'],
     ),
     "lang-painless": Module(
         "lang-painless",
-        "org.opensearch.painless.PainlessPlugin",
+        "org.opensearch.painless.Painless",
         permissions=['java.lang.RuntimePermission "createClassLoader"', 'java.lang.RuntimePermission "getClassLoader"'],
     ),
     "analysis-common": Module(
-        "analysis-common", "org.opensearch.analysis.common.CommonAnalysisPlugin", extends="lang-painless"
+        "analysis-common", "org.opensearch.analysis.common.CommonAnalysis", extends="lang-painless"
     ),
 }
 
@@ -83,7 +96,7 @@ JVM = [
     *("-Djava.awt.headless=true", "-Dfile.encoding=UTF-8", "-Djava.locale.providers=SPI,COMPAT"),
     *("-Dio.netty.noUnsafe=true", "-Dio.netty.noKeySetOptimization=true"),
     *("-Dlog4j.shutdownHookEnabled=false", "-Dlog4j2.disable.jmx=true"),
-    *("-Djava.security.manager=allow", "-Dopensearch.distribution.type=tar"),
+    "-Dopensearch.distribution.type=tar",
 ]
 
 WATCHDOG = 'read -r _; folder=$1; shift; kill -9 "$@" 2>/dev/null; sleep 1; rm -rf "$folder"'
@@ -111,8 +124,8 @@ def opensearch() -> Iterator[Server]:
     if given := os.environ.get("QIDF_TEST_OPENSEARCH", "").rstrip("/"):
         yield Server(given, [given], request(given)["version"]["number"])
         return
-    java, java_version = _java()
-    home = distribution()
+    java, java_version, release = _java()
+    home = distribution(release)
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="qidf-opensearch-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -130,14 +143,14 @@ def opensearch() -> Iterator[Server]:
                 classes = f"-XX:SharedArchiveFile={archive}"
             elif fits and i == 0:
                 classes = f"-XX:ArchiveClassesAtExit={made}"
-            node = _start([java, *JVM, classes], home, folder, i, http[i], transport)
+            node = _start([java, *JVM, *release.flags, classes], home, folder, i, http[i], transport)
             stack.callback(_kill, node)
             nodes.append(node)
         stack.enter_context(_watched(folder, nodes))
         urls = [f"http://127.0.0.1:{port}" for port in http]
         _wait(urls[0], nodes, folder)
         try:
-            yield Server(urls[0], urls, VERSION)
+            yield Server(urls[0], urls, release.version)
         finally:
             _stop(nodes)
             _keep(made, archive)
@@ -171,14 +184,14 @@ class Mortal:
 @contextmanager
 def mortal() -> Iterator[Mortal]:
     """Run one node for as long as the block lasts."""
-    java, _ = _java()
-    home = distribution()
+    java, _, release = _java()
+    home = distribution(release)
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="qidf-opensearch-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         if not _readable(home):
             home = Path(shutil.copytree(home, folder / "home"))
-        server = Mortal([java, *JVM], home, folder)
+        server = Mortal([java, *JVM, *release.flags], home, folder)
         stack.callback(server.kill)
         server.wait()
         yield server
@@ -192,22 +205,22 @@ def request(url: str, body: Any = None, method: str = "GET", timeout: float = 30
         return json.load(answer)
 
 
-def distribution() -> Path:
+def distribution(release: Release) -> Path:
     """Return OpenSearch's home, laid out once from the jars on Maven Central."""
-    home = Path(sys.prefix) / f"opensearch-{VERSION}"
+    home = Path(sys.prefix) / f"opensearch-{release.version}"
     if not home.is_dir():
         with FileLock(f"{home}.lock"):
             if not home.is_dir():
                 with tempfile.TemporaryDirectory(prefix="opensearch-", dir=home.parent) as aside:
-                    _lay_out(Path(aside)).rename(home)
+                    _lay_out(Path(aside), release).rename(home)
     return home
 
 
-def _lay_out(aside: Path) -> Path:
-    artifacts = {"server": ["opensearch:opensearch", "opensearch:opensearch-plugin-classloader"]}
+def _lay_out(aside: Path, release: Release) -> Path:
+    artifacts = {"server": ["opensearch:opensearch", "opensearch:opensearch-plugin-classloader", *release.jars]}
     artifacts |= {name: [f"opensearch.plugin:{module.artifact}"] for name, module in MODULES.items()}
     for name, needed in artifacts.items():
-        lines = [_dependency(*f"org.{one}:{VERSION}".split(":")) for one in needed]
+        lines = [_dependency(*f"org.{one}:{release.version}".split(":")) for one in needed]
         if name == "server":  # the server's own pom has it as optional
             lines.append(_dependency("org.apache.logging.log4j", "log4j-core", LOG4J))
         _write_pom(aside / name, name, "<dependencies>" + "".join(lines) + "</dependencies>")
@@ -232,8 +245,8 @@ def _lay_out(aside: Path) -> Path:
             if not (home / "lib" / jar.name).exists():
                 jar.rename(folder / jar.name)
         (folder / "plugin-descriptor.properties").write_text(
-            f"name={name}\ndescription={name}\nversion={VERSION}\nopensearch.version={VERSION}\njava.version=11\n"
-            f"classname={module.plugin}\nextended.plugins={module.extends}\nhas.native.controller=false\n"
+            f"name={name}\ndescription={name}\nversion={release.version}\nopensearch.version={release.version}\njava.version=11\n"
+            f"classname={module.plugin}{release.plugin}\nextended.plugins={module.extends}\nhas.native.controller=false\n"
         )
         if module.permissions:
             lines = [f"  permission {one};\n" for one in module.permissions]
@@ -256,14 +269,21 @@ def _write_pom(folder: Path, name: str, content: str) -> None:
     )
 
 
-def _java() -> tuple[str, str]:
-    """Return a Java that OpenSearch can run on, the one of JAVA_HOME before the one on the path, and its version."""
+def _java() -> tuple[str, str, Release]:
+    """Return a Java that OpenSearch can run on, the one of JAVA_HOME before the one on the path, its version, and what
+    runs on it.
+    """
     home = os.environ.get("JAVA_HOME")
     found = [(java, _java_version(java)) for java in ([str(Path(home, "bin", "java"))] if home else []) + ["java"]]
-    fit = [(java, version) for java, version in found if int(re.split(r"\D", version)[0] or 0) in JAVA_VERSIONS]
+    fit = [
+        (java, version, release)
+        for java, version in found
+        for release in RELEASES
+        if int(re.split(r"\D", version)[0] or 0) in release.java
+    ]
     if not fit:
         versions = ", ".join(version for _, version in found if version)
-        absent("opensearch", f"it needs Java 17 to 23 (found: {versions or 'none'})")
+        absent("opensearch", f"it needs Java 17 or newer (found: {versions or 'none'})")
     return fit[0]
 
 

@@ -626,3 +626,25 @@ def test_running_searches_are_answered_before_it_ends(
         assert running.result().status == 200
     assert wayward.process.wait(timeout=20) in (130, 0, 143, -signal.SIGTERM)
     assert "Traceback" not in wayward.log
+
+
+def test_headers_between_neighbours_are_not_passed_on(middle: Between, wayward: Proxy) -> None:
+    headers = {"Connection": "X-Between, close", "X-Between": "us", "Keep-Alive": "timeout=5", "TE": "trailers"}
+    ask(wayward.url, "GET", "/", None, headers)
+    assert all(middle.seen[-1].header(name.lower()) is None for name in headers)
+
+
+def test_a_body_has_one_length(middle: Between, wayward: Proxy) -> None:
+    """Of two the server behind could take the other one, and read the rest as a request of its own."""
+    place = urlsplit(wayward.url)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as raw:
+        raw.sendall(
+            b"POST /_bulk HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n"
+            b"content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n6\r\n{}\n{}\n\r\n0\r\n\r\n"
+        )
+        data = b""
+        while piece := raw.recv(65536):
+            data += piece
+    if data.startswith(b"HTTP/1.1 400") and not middle.seen:
+        return  # refused at the door, which is as well
+    assert (middle.seen[-1].header("content-length"), middle.seen[-1].body) == (None, b"{}\n{}\n")

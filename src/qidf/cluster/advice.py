@@ -414,7 +414,7 @@ def _of_index(engine: Cluster, kinds: Sequence[tuple[Any, Any]], density: Estima
             for name in [names] if isinstance(names, str) else names:
                 if str(as_dict(as_dict(analysis.get("filter")).get(name)).get("type")).startswith("synonym"):
                     synonyms.add(name)
-        if pipeline := as_dict(index.get("search")).get("default_pipeline"):
+        if (pipeline := as_dict(index.get("search")).get("default_pipeline", "_none")) != "_none":
             pipelines.add(pipeline)
     if synonyms:
         yield (

@@ -5,7 +5,7 @@ Asks for it in steps; view_index_metadata is the privilege. Knows no search.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from urllib.parse import quote
 from qidf.cluster.steps import Asked, RefusedError, Steps
 from qidf.cluster.vectors import Shard, artificial, find_routing, find_shards
 from qidf.errors import EngineError
-from qidf.rewriting.fields import find_field
+from qidf.rewriting.fields import count_fields, find_field
 
 MOST_SHARDS = 500
 """Of all indices together: each is asked about each text of a query."""
@@ -49,6 +49,11 @@ class Indices:
     kinds: list[Index]
     vectors: bool
 
+    @property
+    def size(self) -> int:
+        """How many fields and indices there are, for a bound on what is kept."""
+        return len(self.all) + sum(count_fields(index.mapping) for index in self.kinds)
+
     def artificial(self, field: str, text: str | list[str], analyzer: str) -> list[dict[str, Any]]:
         """Return the documents to ask `_mtermvectors` for, one a shard: `text` in `field`."""
         documents: list[dict[str, Any]] = []
@@ -78,11 +83,17 @@ def look(expression: str, params: Mapping[str, Any], routing: dict[tuple[str, in
         raise EngineError(f"no such index on the server: {expression}")
     settings = yield Asked("GET", f"/{expression}/_settings", {**how, "filter_path": _SETTINGS})
     shards = yield from _find_shards(expression, how, routing)
-    every = [
-        Index(name, own.get("mappings", {}), settings.get(name, {}).get("settings", {}), shards.get(name, []))
-        for name, own in sorted(mappings.items())
-    ]
-    return Indices(every, list(_kinds(every)), vectors=all(index.shards for index in every))
+    kinds: list[Index] = []
+    every: list[Index] = []
+    for name, own in sorted(mappings.items()):
+        found = Index(name, own.get("mappings", {}), settings.get(name, {}).get("settings", {}), shards.get(name, []))
+        same = next((one for one in kinds if one[1:3] == found[1:3]), None)
+        if same:  # hundreds of indices may share a mapping, and so one object
+            found = found._replace(mapping=same.mapping, settings=same.settings)
+        else:
+            kinds.append(found)
+        every.append(found)
+    return Indices(every, kinds, vectors=all(index.shards for index in every))
 
 
 def _find_shards(
@@ -99,14 +110,6 @@ def _find_shards(
         if (name, shards) not in routing:
             routing[name, shards] = yield from find_routing(f"/{quote(name, safe='')}", name, shards)
     return {name: routing[name, shards] for name, shards in found}
-
-
-def _kinds(indices: list[Index]) -> Iterator[Index]:
-    seen: list[Index] = []
-    for index in indices:
-        if not any(index[1:3] == one[1:3] for one in seen):
-            seen.append(index)
-            yield index
 
 
 def _timestamp(mapping: dict[str, Any]) -> dict[str, str]:

@@ -30,8 +30,9 @@ TTL = 60.0
 """Seconds that statistics, mappings and shards are taken for true."""
 
 KEPT_TOKENS = 500_000
-KEPT_INDICES = 1_000
-"""What is kept at most: tokens with their statistics, some 100 MB of them, and expressions of indices."""
+KEPT_FIELDS = 200_000
+KEPT_ROUTINGS = 1_000
+"""What is kept at most: tokens with their statistics, some 100 MB; fields of mappings, some 100 MB; indices' shards."""
 
 _OF_A_TEXT = 10
 """What a text itself takes, in tokens."""
@@ -137,7 +138,7 @@ class Rewriter:
         self._max_clauses = check_count("max_clauses", max_clauses)
         if not 0 <= ttl < float("inf"):
             raise ValueError(f"ttl must be seconds of at least 0, got {ttl!r}")
-        self._indices: _Kept[Indices] = _Kept(KEPT_INDICES, ttl)
+        self._indices: _Kept[Indices] = _Kept(KEPT_FIELDS, ttl)
         self._statistics: _Kept[Statistics] = _Kept(KEPT_TOKENS, ttl)
         self._routing: dict[tuple[str, int], list[Shard]] = {}
         self._resting_until = 0.0
@@ -174,10 +175,10 @@ class Rewriter:
         try:
             indices = self._indices.get(search.place)
             if indices is None:
-                if len(self._routing) > KEPT_INDICES:
+                if len(self._routing) > KEPT_ROUTINGS:
                     self._routing.clear()
                 indices = yield from self._asking(look(search.index, search.reading, self._routing))
-                self._indices.put(search.place, indices)
+                self._indices.put(search.place, indices, indices.size)
             return _Prepared(search, self._plan(body, indices), indices)
         except Exception as error:
             return _Prepared(search, error=_line(error))

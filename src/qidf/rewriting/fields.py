@@ -111,6 +111,11 @@ def _walk(field: str, mapping: Json) -> Field | None:
     return None
 
 
+def count_fields(mapping: Json) -> int:
+    """Return how many fields a mapping has, without mere objects."""
+    return sum(1 for _ in _leaves(mapping))
+
+
 def _leaves(mapping: Json) -> Iterator[tuple[str, dict[str, Json]]]:
     """Yield all fields that are no mere objects, with their full names."""
     todo = [("", mapping)]

@@ -16,7 +16,7 @@ import re
 import time
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode
@@ -100,7 +100,7 @@ class Proxy:
             return JSONResponse(self.counts.told())
         query = request.scope["query_string"].decode("latin-1")
         target = f"{self._upstream.prefix}{path}{query and '?'}{query}".encode("latin-1")
-        headers: Headers = [(name, value) for name, value in request.scope["headers"] if name not in _HOPS]
+        headers = _end_to_end(request.scope["headers"])
         signed = _is_signed(headers, query)
         if not signed:
             headers = [(b"host", self._upstream.host), *(one for one in headers if one[0] != b"host")]
@@ -127,19 +127,23 @@ class Proxy:
             answer = await _unless_gone(request, ended, self._upstream.send(call, begin))
             return Passed(answer, f"unchanged; {error}")
         reports: list[Report] = []
-        refused: list[Looked] = []
+        refused: list[Answer] = []
 
         async def send(step: Asked | Sent) -> Looked | Any:
             if isinstance(step, Asked):
                 return await self._ask(step, call.headers)
-            for looked in refused:
-                await looked.answer.aclose()
+            for answer in refused:
+                await answer.aclose()
             if step.body is None:
                 return Looked(await self._upstream.send(call, begin))
             plain = [one for one in call.headers if one[0] != b"content-encoding"]
             answer = await self._upstream.send(call._replace(headers=plain), step.body)
-            refused.append(Looked(answer, await answer.look(MOST) if found.many else None))
-            return refused[-1]
+            refused.append(answer)
+            try:
+                return Looked(answer, await answer.look(MOST) if found.many else None)
+            except asyncio.CancelledError:
+                await answer.aclose()
+                raise
 
         steps = flow(self._rewriter, found.index, parts, None, _refusal, reports.append)
         looked: Looked = await _unless_gone(request, ended, carry_out_async(steps, send))
@@ -177,11 +181,7 @@ class Passed:
     async def pass_on(self, send: Send) -> None:
         """Send it: its headers as the server wrote them, several of a name too."""
         # How a body is framed is between neighbours.
-        headers = [
-            (name, value)
-            for name, value in _lowered(self._answer.headers)
-            if name not in _HOPS and name != b"transfer-encoding"
-        ]
+        headers = [one for one in _end_to_end(_lowered(self._answer.headers)) if one[0] != b"transfer-encoding"]
         if self._told:
             headers.append((b"x-qidf", re.sub(r"[^ -~]+", " ", self._told)[:300].strip().encode()))
         await send({"type": "http.response.start", "status": self._answer.status, "headers": headers})
@@ -242,6 +242,15 @@ _REASONS = 100
 
 _LOG_SECONDS = 10.0
 """Between two lines in the log with the same reason."""
+
+
+def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return the headers that are passed on; of two ways to frame a body, the one that counts (RFC 9112, 6.3)."""
+    named = [part.strip().lower() for name, value in headers if name == b"connection" for part in value.split(b",")]
+    dropped = _HOPS.union(named) - {b"transfer-encoding"}
+    if any(name == b"transfer-encoding" for name, _ in headers):
+        dropped |= {b"content-length"}
+    return [(name, value) for name, value in headers if name not in dropped]
 
 
 def _is_json(headers: Headers) -> bool:
@@ -324,6 +333,7 @@ async def _unless_gone(request: Request, ended: asyncio.Event, work: Coroutine[A
     finally:
         for one in (task, gone):
             one.cancel()
+        await asyncio.wait((task, gone))  # until they have let go of what they held
 
 
 async def _gone(request: Request, ended: asyncio.Event) -> None:
