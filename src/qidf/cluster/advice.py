@@ -492,12 +492,17 @@ def _recommended(q: float, evaluation: Evaluation | None) -> tuple[Q, str]:
     said = f"nDCG@10 {own.difference:+.3f}, 95 % interval {own.low:+.3f} to {own.high:+.3f}"
     if own.low > 0:
         return "auto", f"Switch auto on: it is better than BM25 on these queries ({said}). It is {rule}."
+    better = [row for row in evaluation.rows if row.low > 0]
     if own.high >= 0:
+        others = "".join(
+            f" q = {row.choice.q:.2f} is better ({row.difference:+.3f}, {row.low:+.3f} to {row.high:+.3f}), but was one"
+            " of several tried: hold it against other queries."
+            for row in sorted(better, key=lambda row: -row.difference)[:1]
+        )
         return "auto", (
             f"Auto can't be told from BM25 on these queries ({said}): no sure gain, no sure loss. More judged queries"
-            " would tell."
+            f" would tell.{others}"
         )
-    better = [row for row in evaluation.rows if row.low > 0]
     if not better:
         return 1.0, f"Leave it off: auto is worse than BM25 on these queries ({said}), and nothing else is better."
     best = max(better, key=lambda row: row.difference)
