@@ -203,6 +203,23 @@ def test_going_back_that_fails_leaves_what_was_set(client: Any, way: Connection)
         assert similarities(client) == before, seen
 
 
+@pytest.mark.parametrize("at", range(5))
+def test_who_is_told_may_fail_too(client: Any, way: Connection, at: int) -> None:
+    """As printing does where nobody reads any more."""
+    before = similarities(client)
+    told: list[str] = []
+
+    def tell(step: str) -> None:
+        told.append(step)
+        if len(told) > at:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        carry_out(way, propose(way, INDEX, "title", 0.6), tell)
+    assert whole(client)
+    assert similarities(client) == before
+
+
 def test_an_index_left_closed_is_brought_back(client: Any, way: Connection) -> None:
     """As after a kill between two requests."""
     before = similarities(client)

@@ -195,8 +195,10 @@ def carry_out(way: Connection, change: Change, tell: Callable[[str], None] = lam
         return check_scores(way, change)
     except BaseException as error:
         if error is not refused:
-            tell("bringing back what was there")
-            _roll_back(way, change, error)
+            try:
+                tell("bringing back what was there")
+            finally:
+                _roll_back(way, change, error)
         raise
 
 
