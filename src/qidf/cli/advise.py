@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from qidf.cli import options
 from qidf.cli.output import Style, clean, count, fold, say, say_json, table
+from qidf.cli.progress import bar
 
 if TYPE_CHECKING:
     from qidf.cluster.advice import Advice, BodyReport, Example, Sharding, Way
@@ -93,7 +93,7 @@ def command(
     if not isinstance(engine, Cluster):
         engine.close()
         raise click.UsageError(f"advise asks a server, such as opensearch+http://HOST:9200/INDEX#FIELD, not {url!r}")
-    with _progress() as progress:
+    with bar("queries") as progress:
         found = advice.advise(
             engine,
             sample=sample,
@@ -312,18 +312,3 @@ def _judged(found: Evaluation) -> str:
     if left:
         parts.append(f"judged queries not drawn: {left:,}")
     return "; ".join(parts) + "."
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Yield what shows a bar on standard error if that is a terminal, None if not."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("asking", total=None)
-        yield lambda done, total: bar.update(task, description="queries", completed=done, total=total)

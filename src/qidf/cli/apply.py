@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from qidf.cli import options
 from qidf.cli.output import Style, clean, count, say, say_json
+from qidf.cli.progress import bar
 
 if TYPE_CHECKING:
     from qidf.engines.rescale import Applied
@@ -42,7 +41,7 @@ def command(kind: str, folder: str, q: str, out: str | None, no_backup: bool, as
     """
     from qidf.engines import rescale
 
-    with _progress() as progress:
+    with bar("scores") as progress:
         done = rescale.apply(folder, q, out=out, backup=not no_backup, progress=progress)
     if as_json:
         say_json(done._asdict())
@@ -64,18 +63,3 @@ def _what(done: Applied) -> str:
         return f"q {done.was:g} → {done.q:g}: bm25s' own scores are back"
     last_bit = "" if done.exact else ", from scores scaled before: exact but for a last bit"
     return f"q {done.was:g} → {done.q:g}: {count(done.scores, 'score')} rewritten{last_bit}"
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Yield what shows a bar on standard error if that is a terminal, None if not."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = TextColumn("scores"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("scores", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
