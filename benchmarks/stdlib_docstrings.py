@@ -1,6 +1,7 @@
 """Docstring → function over Python's standard library: BM25 and q-IDF on the same index, with intervals.
 
     python benchmarks/stdlib_docstrings.py [--json]
+    python benchmarks/stdlib_docstrings.py --beir DIR      write both forms as BEIR folders, for `qidf evaluate`
 
 Every function with a docstring of at least three words is a query (its first paragraph) and a document (its source
 without the docstring); functions without one are documents too. Tests and installed packages are left out. Each
@@ -102,9 +103,23 @@ def interval(difference: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def write_beir(folder: Path, documents: list[qidf.Document], queries: list[tuple[str, str]]) -> None:
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    numbered = [(f"q{i}", answer, text) for i, (answer, text) in enumerate(queries, 1)]
+    files = {
+        "corpus.jsonl": [json.dumps({"_id": document.id, "text": document.text}) for document in documents],
+        "queries.jsonl": [json.dumps({"_id": id, "text": text}) for id, _, text in numbered],
+        "qrels/test.tsv": ["query-id\tcorpus-id\tscore", *(f"{id}\t{answer}\t1" for id, answer, _ in numbered)],
+    }
+    for name, lines in files.items():
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    print(f"{len(documents):,} functions, {len(numbered):,} queries → {folder}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--beir", metavar="DIR", type=Path)
     options = parser.parse_args()
     documents, queries = collection()
     asked = {
@@ -114,6 +129,10 @@ def main() -> None:
             for answer, name, text in queries
         ],
     }
+    if options.beir:
+        for form, texts in asked.items():
+            write_beir(options.beir / form.replace(" ", "-"), documents, texts)
+        return
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for analyzer in ("standard", "simple", "word", "code"):

@@ -55,6 +55,7 @@ def folder(tmp_path: Path) -> Path:
     for block in blocks("cli.md"):
         if "." in block.title:
             file = in_shop(block.title, shop)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(block.text.replace("/tmp/", f"{shop.parent}/"))
             os.utime(file, (_OLD, _OLD))
     return shop

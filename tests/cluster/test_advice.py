@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from qidf.cluster.advice import Advice, _recommended, advise, ways
-from qidf.cluster.evaluation import Choice, Evaluation, Measured, read_judgments
+from qidf.cluster.evaluation import Choice, Evaluation, Measured
 from qidf.engines import connect
 from qidf.engines.cluster import Cluster
 from qidf.engines.opensearch import from_client
+from qidf.lab.beir import read_judgments
 from tests.cluster.advised import folder, make, parsing
 from tests.cluster.between import between
 from tests.engines.conformance import DOCUMENTS

@@ -83,12 +83,13 @@ def command(
     It estimates the hapax density from a random sample of documents, shows what each q does to queries, looks for what
     would suffer, and takes a few seconds and less than 500 requests (--evaluate takes more).
     """
-    from qidf.cluster import advice, evaluation
+    from qidf.cluster import advice
     from qidf.engines import connect
     from qidf.engines.cluster import Cluster
+    from qidf.lab.beir import read_judgments
 
     content = None if body is None else _read(body)
-    judgments = None if folder is None else evaluation.read_judgments(folder, most, seed)
+    judgments = None if folder is None else read_judgments(folder, most, seed)
     engine = connect(url)
     if not isinstance(engine, Cluster):
         engine.close()

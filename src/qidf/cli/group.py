@@ -9,7 +9,7 @@ import click
 from qidf import __version__
 from qidf.cli.options import epilog
 
-COMMANDS = ("search", "index", "explain", "profile", "apply", "advise", "proxy", "similarity", "demo")
+COMMANDS = ("search", "index", "explain", "profile", "apply", "advise", "proxy", "similarity", "evaluate", "demo")
 """The subcommands, in the order of the help. Each is the `command` of the module of its name."""
 
 

@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from qidf.cluster.evaluation import TOP, Choice, Evaluation, Judgments, Progress, measure, tops
+from qidf.cluster.evaluation import TOP, Choice, Evaluation, Progress, measure, tops
 from qidf.cluster.rewriter import LONGEST, Outcome, Rewriter, Search
 from qidf.cluster.sampling import SAMPLE, Estimate, Sample, Sampled, counting, draw, estimate
 from qidf.cluster.steps import Asked, carry_out
 from qidf.engines.cluster import Cluster, quoted
 from qidf.errors import EngineError
+from qidf.lab.beir import Judgments
 from qidf.rewriting import Note, plan
 from qidf.rewriting.body import as_dict, at, shown
 from qidf.rewriting.fields import analyzer_of, find_field

@@ -10,36 +10,26 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from qidf.cluster.rewriter import LONGEST
 from qidf.cluster.sampling import bootstrap
 from qidf.cluster.vectors import reason
 from qidf.engines.base import float32
 from qidf.engines.cluster import CLAUSES, Cluster
-from qidf.errors import EngineError, SourceError
+from qidf.errors import EngineError
+from qidf.lab.beir import Judgments
 from qidf.rewriting.body import as_dict
-from qidf.sources.jsonl import JsonlSource
-from qidf.weighting import Q, check_count
+from qidf.weighting import Q
 
 TOP = 10
 DEPTH = 100
 """Ranks that are compared, and that are judged."""
 
-MOST_QUERIES = 1000
-"""Of an evaluation; of more, so many at random."""
-
-LARGEST_QRELS = 5_000_000
-"""Lines of a file of judgments."""
-
 _AT_ONCE = 40  # searches of a request
-_LONGEST_LINE = 64 * 1024
 
 Progress = Callable[[int, int], None]
 
@@ -76,28 +66,6 @@ class Measured(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judgments:
-    """Queries with their relevant documents.
-
-    Attributes
-    ----------
-    folder : str
-    queries : dict
-        {id: text}, those that are run.
-    relevant : dict
-        {id of a query: {id of a document: grade above 0}}.
-    judged, missing : int
-        Queries with a relevant document, and those of them that have no text, or one that is too long.
-    """
-
-    folder: str
-    queries: dict[str, str]
-    relevant: dict[str, dict[str, int]]
-    judged: int
-    missing: int
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """BM25 and q-IDF on judged queries.
 
@@ -118,83 +86,6 @@ class Evaluation:
     relevant: int
     unknown: int
     rows: tuple[Measured, ...]
-
-
-def read_judgments(folder: str | os.PathLike[str], queries: int = MOST_QUERIES, seed: int = 0) -> Judgments:
-    """Read queries and judgments of a BEIR folder (Thakur et al. 2021): queries.jsonl and qrels/test.tsv.
-
-    Without a test.tsv, qrels must hold one file. Ids of documents are the index's `_id`s.
-
-    Parameters
-    ----------
-    folder : str or path
-    queries : int, default 1000
-        The most that are run; of more, so many at random by `seed`.
-
-    Raises
-    ------
-    ValueError
-        `queries` is less than 1.
-    SourceError
-        A file is missing or can't be read; the message names the file and the line.
-    """
-    queries = check_count("queries", queries)
-    name = os.fspath(folder)
-    relevant = _qrels(_qrels_file(name))
-    texts: dict[str, str] = {}
-    for document in JsonlSource(os.path.join(name, "queries.jsonl")).documents():
-        if document.id in relevant and len(document.text) <= LONGEST:
-            texts[document.id] = document.text
-    if not texts:
-        raise SourceError(f"{name}: no query of queries.jsonl has a relevant document in qrels; compare their ids")
-    chosen = sorted(texts)
-    if len(chosen) > queries:
-        chosen = sorted(random.Random(seed).sample(chosen, queries))
-    kept = {id: relevant[id] for id in chosen}
-    return Judgments(name, {id: texts[id] for id in chosen}, kept, len(relevant), len(relevant) - len(texts))
-
-
-def _qrels_file(folder: str) -> str:
-    place = os.path.join(folder, "qrels")
-    try:
-        names = sorted(name for name in os.listdir(place) if name.endswith(".tsv"))
-    except OSError as error:
-        raise SourceError(
-            f"can't read {place}: {error.strerror}; a BEIR folder has queries.jsonl and qrels/test.tsv"
-        ) from None
-    if "test.tsv" not in names and len(names) != 1:
-        raise SourceError(f"{place} has no test.tsv, and {len(names)} other .tsv files: leave one")
-    path = os.path.join(place, "test.tsv" if "test.tsv" in names else names[0])
-    if not os.path.isfile(path):  # asked before opening: a FIFO would wait for a writer
-        raise SourceError(f"not a file: {path}")
-    return path
-
-
-def _qrels(path: str) -> dict[str, dict[str, int]]:
-    """Return {query: {document: grade}} of the grades above 0."""
-    found: dict[str, dict[str, int]] = {}
-    expected = "expected query-id, corpus-id and score (a whole number), separated by tabs"
-    try:
-        with open(path, "rb") as lines:
-            for number, line in enumerate(iter(lambda: lines.readline(_LONGEST_LINE), b""), 1):
-                if number > LARGEST_QRELS:
-                    raise SourceError(f"{path} has more than {LARGEST_QRELS:,} lines")
-                try:
-                    fields = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n").split("\t")
-                    if fields == [""] or (number == 1 and fields[-1].strip() == "score"):
-                        continue
-                    query, document, grade = fields[0], fields[1], int(fields[2])
-                    if len(fields) != 3 or not query or not document:
-                        raise ValueError
-                except (ValueError, IndexError):
-                    raise SourceError(f"{path}, line {number}: {expected}") from None
-                if grade > 0:
-                    found.setdefault(query, {})[document] = grade
-    except OSError as error:
-        raise SourceError(f"can't read {path}: {error.strerror or error}") from None
-    if not found:
-        raise SourceError(f"{path} calls no document relevant: {expected}")
-    return found
 
 
 def measure(

@@ -1,0 +1,232 @@
+"""`qidf evaluate`: does it help on these queries? A test collection, several weights, intervals."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qidf.analysis import ANALYZERS
+from qidf.cli import options
+from qidf.cli.output import Style, clean, count, fold, say, say_json, table
+from qidf.cli.progress import bar
+
+if TYPE_CHECKING:
+    from qidf.engines import Engine
+    from qidf.index import Index
+    from qidf.lab.beir import Judgments
+    from qidf.lab.evaluation import Result
+    from qidf.sources import Document
+
+EXAMPLES = """\
+qidf evaluate beir/
+qidf evaluate beir/ --analyzer code --q 1 --q hapax --q auto --json
+qidf evaluate beir/ --q 1 --q 0.6 --a 0.5 --queries 500 --seed 7
+qidf evaluate beir/ --engine lucene:/srv/index#body --output values.jsonl
+qidf evaluate beir/ --overflow skip --bytes-per-token 3.5
+"""
+
+
+@click.command("evaluate", short_help="Measure weights on judged queries.", epilog=options.epilog("Examples", EXAMPLES))
+@click.argument("folder", metavar="DIR", type=click.Path(readable=False))
+@click.option(
+    "--analyzer",
+    type=click.Choice(sorted(ANALYZERS)),
+    default="standard",
+    show_default=True,
+    help="How corpus.jsonl is indexed.",
+)
+@click.option(
+    "--engine",
+    "url",
+    metavar="URL",
+    help="Ask an index of the corpus in place of building one.",
+)
+@click.option(
+    "--q", "qs", metavar="auto|hapax|NUMBER", multiple=True, help="Weights; several times. [default: 1, hapax, auto]"
+)
+@click.option("--a", type=float, help="Exponent of a term's count in the query, for each --q. [default: goes with it]")
+@click.option("--queries", "most", type=int, help="The most queries; of more, so many at random. [default: all]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn at random.")
+@click.option(
+    "--overflow",
+    type=click.Choice(("stop", "skip", "truncate")),
+    default="stop",
+    show_default=True,
+    help="What a document does that does not fit into a budget any more.",
+)
+@click.option(
+    "--bytes-per-token", type=float, default=4.0, show_default=True, help="How tokens of a document are counted."
+)
+@click.option(
+    "--output", metavar="FILE", type=click.Path(readable=False), help="Write each query's values, as JSON lines."
+)
+@options.json_output
+def command(
+    folder: str,
+    analyzer: str,
+    url: str | None,
+    qs: tuple[str, ...],
+    a: float | None,
+    most: int | None,
+    seed: int,
+    overflow: Any,
+    bytes_per_token: float,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Measure weights on the judged queries of DIR, a test collection as BEIR lays it out: corpus.jsonl,
+    queries.jsonl, qrels/test.tsv.
+
+    Each --q is compared with the first, by a paired bootstrap over queries.
+    """
+    from qidf.lab.beir import read_judgments
+    from qidf.lab.evaluation import Weights, evaluate
+    from qidf.weighting import parse_q, resolve
+
+    choices = [Weights(parse_q(q), a) for q in qs or ("1", "hapax", "auto")]
+    for weights in choices:
+        resolve(weights.q, weights.a, analyzer=analyzer, hapax_density=0.0)
+    if not 0.1 <= bytes_per_token <= 100:
+        raise ValueError(f"bytes-per-token must be from 0.1 to 100, got {bytes_per_token!r}")
+    judgments = read_judgments(folder, most, seed)
+    with _opened(folder, analyzer, url, bytes_per_token) as (index, tokens), bar("weights") as progress:
+        results = evaluate(index, judgments, choices, tokens=tokens, overflow=overflow, seed=seed, progress=progress)
+        name = index.analyzer
+    if output is not None:
+        _write(output, judgments, results)
+    if as_json:
+        say_json(_plain(judgments, name, results))
+        return
+    for line in _render(judgments, name, results, tokens, bytes_per_token, Style(sys.stdout)):
+        say(line)
+
+
+@contextmanager
+def _opened(
+    folder: str, analyzer: str, url: str | None, bytes_per_token: float
+) -> Iterator[tuple[Index | Engine, dict[str, int] | None]]:
+    """Yield the index, and the tokens of each document if there is a corpus to count them in."""
+    from qidf.lab.beir import read_corpus
+    from qidf.lab.measures import count_tokens
+
+    tokens: dict[str, int] = {}
+
+    def counted(documents: Iterator[Document]) -> Iterator[Document]:
+        for document in documents:
+            tokens[document.id] = count_tokens(document.text, bytes_per_token)
+            yield document
+
+    with ExitStack() as stack:
+        if url is not None:
+            from qidf.engines import connect
+
+            engine = stack.enter_context(connect(url))
+            yield engine, None
+            return
+        from qidf.index import Index
+
+        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="qidf-evaluate-"))
+        with bar("documents") as progress:
+            index = Index.build(
+                counted(read_corpus(folder)),
+                f"{place}/index",
+                analyzer=analyzer,
+                progress=(lambda done: progress(done, done)) if progress else None,
+            )
+        yield index, tokens
+
+
+def _write(path: str, judgments: Judgments, results: list[Result]) -> None:
+    """Write a line a query and choice, whole or not at all."""
+    import json
+    import os
+
+    beside = f"{path}.{os.getpid()}"
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            for result in results:
+                for id in judgments.queries:
+                    values = {name: own[id] for name, own in result.values.items()}
+                    row = {"query": id, "q": result.weights.q, "a": result.weights.a, **values}
+                    file.write(json.dumps(row) + "\n")
+        os.replace(beside, path)
+    except OSError as error:
+        raise ValueError(f"can't write {path}: {error.strerror or error}") from None
+    finally:
+        if os.path.exists(beside):
+            os.unlink(beside)
+
+
+def _plain(judgments: Judgments, analyzer: str, results: list[Result]) -> dict[str, Any]:
+    return {
+        "collection": judgments.folder,
+        "analyzer": analyzer,
+        "queries": len(judgments.queries),
+        "judged": judgments.judged,
+        "missing": judgments.missing,
+        "results": [
+            {
+                "q": result.weights.q,
+                "a": result.weights.a,
+                **result.means,
+                "differences": {name: own._asdict() for name, own in result.differences.items()},
+            }
+            for result in results
+        ],
+    }
+
+
+def _render(
+    judgments: Judgments,
+    analyzer: str,
+    results: list[Result],
+    tokens: dict[str, int] | None,
+    bytes_per_token: float,
+    style: Style,
+) -> Iterator[str]:
+    from qidf.lab.measures import MEASURES
+
+    width = min(style.columns or 100, 100)
+    missing = f"; {judgments.missing:,} more have no text that can be run" if judgments.missing else ""
+    yield style("path", clean(judgments.folder)) + style("dim", f"  analyzer {clean(analyzer)}")
+    yield f"{count(len(judgments.queries), 'judged query', 'judged queries')}{missing}"
+    yield ""
+    rows = [["", *MEASURES, f"{MEASURES[0]} against the first, 95 %", "p", "won", "lost"]]
+    for result in results:
+        own = result.differences.get(MEASURES[0])
+        against = ["", "", "", ""]
+        if own:
+            against = [
+                f"{own.mean:+.4f}  {own.low:+.4f} to {own.high:+.4f}",
+                f"{own.p:.4f}",
+                f"{own.won:,}",
+                f"{own.lost:,}",
+            ]
+        rows.append([_name(result), *(f"{result.means[name]:.4f}" for name in MEASURES), *against])
+    yield from _table(rows, set(range(1, 5)) | {6, 7, 8}, style)
+    budgets = [name for name in results[0].means if name.endswith("-tokens")]
+    if budgets:
+        yield ""
+        yield style("dim", f"Share of the relevant documents in so many tokens ({bytes_per_token:g} bytes each)")
+        rows = [["", *(f"{int(name[2:-7]):,}" for name in budgets)]]
+        rows += [[_name(result), *(f"{result.means[name]:.4f}" for name in budgets)] for result in results]
+        yield from _table(rows, set(range(1, len(budgets) + 1)), style)
+    elif tokens is None:
+        yield ""
+        yield from fold("Budgets of tokens are measured where the index is built from corpus.jsonl.", width)
+
+
+def _table(rows: list[list[str]], right: set[int], style: Style) -> Iterator[str]:
+    head, *rest = table(rows, right)
+    yield style("dim", head)
+    yield from rest
+
+
+def _name(result: Result) -> str:
+    q, a = result.weights
+    return (f"q = {q:g}" if isinstance(q, float) else q) + ("" if a is None else f", a = {a:g}")

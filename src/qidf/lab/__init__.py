@@ -1,0 +1,1 @@
+"""The lab: does it help on these queries? Test collections, measures, differences with their intervals."""
