@@ -58,7 +58,7 @@ class Soak:
     """What became of the searches of a soak; seconds and bytes."""
 
     seconds: float
-    sent: int
+    sent: int = 0
     answered: int = 0
     rewritten: int = 0
     failed_open: int = 0
@@ -117,6 +117,10 @@ class Client:
             raise
         return answer.status, answer.getheader("x-qidf", "")
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
 
 def added(server: str, front: str, rounds: int) -> Added:
     """Measure searches in pairs."""
@@ -144,43 +148,49 @@ def added(server: str, front: str, rounds: int) -> Added:
 
 
 def soak(server: Mortal, front: Proxy, seconds: float, rate: float, every: float) -> Soak:
-    """Search at a fixed rate while the server dies and comes back."""
-    told = Soak(seconds, sent=round(seconds * rate), memory_begin=front.memory())
+    """Search at a fixed rate while the server dies and comes back, until a second after it is back at last."""
+    told = Soak(seconds, memory_begin=front.memory())
     outages: list[list[float]] = []
     answered: list[tuple[float, float, str]] = []
     failed: list[tuple[float, float, str]] = []
-    numbers = iter(range(told.sent))
     lock, over = threading.Lock(), threading.Event()
     begin = time.perf_counter() + 0.2
 
+    def next_number() -> int | None:
+        with lock:
+            is_late = told.sent >= seconds * rate
+            if is_late and (not outages or outages[-1][1] + 1 < time.perf_counter()):
+                return None
+            told.sent += 1
+            return told.sent - 1
+
     def work() -> None:
-        client = Client(front.url)
-        while True:
-            with lock:
-                i = next(numbers, None)
-            if i is None:
-                return
-            time.sleep(max(0.0, begin + i / rate - time.perf_counter()))
-            start = time.perf_counter()
-            try:
-                status, said = client.search(BODIES[i % len(BODIES)])
-            except (OSError, HTTPException) as error:
-                failed.append((start, time.perf_counter(), repr(error)))
-                continue
-            done = answered if status == 200 else failed
-            done.append((start, time.perf_counter(), said if status == 200 else f"status {status}"))
+        with contextlib.closing(Client(front.url)) as client:
+            while (i := next_number()) is not None:
+                time.sleep(max(0.0, begin + i / rate - time.perf_counter()))
+                search(client, i)
+
+    def search(client: Client, i: int) -> None:
+        start = time.perf_counter()
+        try:
+            status, said = client.search(BODIES[i % len(BODIES)])
+        except (OSError, HTTPException) as error:
+            failed.append((start, time.perf_counter(), repr(error)))
+            return
+        done = answered if status == 200 else failed
+        done.append((start, time.perf_counter(), said if status == 200 else f"status {status}"))
 
     def kill() -> None:
-        while not over.wait(every):
+        while not over.wait(every) and time.perf_counter() < begin + seconds:
             outages.append([time.perf_counter(), math.inf])
             server.kill()
             server.start()
-            probe = Client(server.url)
-            while True:
-                with contextlib.suppress(OSError, HTTPException):
-                    if probe.search(BODIES[0])[0] == 200:
-                        break
-                time.sleep(0.02)
+            with contextlib.closing(Client(server.url)) as probe:
+                while True:
+                    with contextlib.suppress(OSError, HTTPException):
+                        if probe.search(BODIES[0])[0] == 200:
+                            break
+                    time.sleep(0.02)
             outages[-1][1] = time.perf_counter()
 
     workers = [threading.Thread(target=work) for _ in range(WORKERS)]
@@ -192,7 +202,7 @@ def soak(server: Mortal, front: Proxy, seconds: float, rate: float, every: float
         if sys.stderr.isatty():
             now = time.perf_counter() - begin
             sys.stderr.write(f"\r{now:4.0f} s  {len(answered):,} answered, {len(failed):,} failed ")
-    told.behind = time.perf_counter() - begin - seconds
+    told.behind = time.perf_counter() - begin - told.sent / rate
     over.set()
     killer.join()
     if sys.stderr.isatty():

@@ -19,9 +19,9 @@ def test_no_search_is_lost_that_the_server_would_have_answered() -> None:
     with mortal() as server:
         benchmark["fill"](server.url)
         with proxy(server.url, "--field", "content") as front:
-            told = benchmark["soak"](server, front, seconds=10, rate=50, every=3)
+            told = benchmark["soak"](server, front, seconds=4, rate=50, every=2)
     assert told.lost == 0, told.reasons
     assert told.outages >= 1
-    assert len(told.back_after) >= 1
-    assert told.answered + told.failed_in_outages == told.sent == 500
+    assert len(told.back_after) == told.outages
+    assert told.answered + told.failed_in_outages == told.sent >= 200
     assert told.rewritten > 50
