@@ -507,3 +507,31 @@ def test_requests_signed_for_aws(cluster: Server, client: Any) -> None:  # noqa:
         for seen in middle.seen:
             assert (seen.header("authorization") or "").startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"), seen
             assert seen.header("x-amz-content-sha256") == sha256(seen.body).hexdigest()
+
+
+def test_an_alias_with_a_routing_value_has_the_statistics_of_its_shards(client: Any) -> None:
+    fill(client, "tenants", {"body": {"type": "text"}}, [{"other": 1}], number_of_shards=3)
+    lines: list[Any] = []
+    for i, (_, text) in enumerate(DOCUMENTS[:60]):
+        lines += [{"index": {"_index": "tenants", "routing": str(i % 5)}}, {"body": text}]
+    client.bulk(body=lines, refresh="true")
+    actions = [{"add": {"index": "tenants", "alias": f"tenant-{i}", "routing": str(i)}} for i in range(5)]
+    client.indices.update_aliases(body={"actions": actions})
+    query = "read the config file"
+    shards = set()
+    for i in range(5):
+        (copies,) = client.search_shards(index=f"tenant-{i}")["shards"]
+        shards.add(copies[0]["shard"])
+        engine = from_client(client, f"tenant-{i}", "body")
+        answer = client.search(
+            index=f"tenant-{i}", body={"query": {"match": {"body": query}}, "explain": True, "size": 5}
+        )["hits"]["hits"]
+        told = json.dumps(answer[0]["_explanation"])
+        documents = engine.collection().documents
+        assert f'"value": {documents}, "description": "N, total number' in told
+        for term, n in zip(("config", "file"), engine.doc_freqs(["config", "file"]), strict=True):
+            if f"body:{term} in" in told:
+                assert f'"value": {n}, "description": "n, number' in told
+        hits = engine.search(query, 5, q=1, a=1)
+        assert [hit.score for hit in hits] == pytest.approx([one["_score"] for one in answer], rel=1e-6)
+    assert len(shards) > 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from qidf.cluster.steps import Asked, RefusedError, Steps
@@ -18,7 +18,9 @@ from qidf.rewriting.fields import count_fields, find_field
 MOST_SHARDS = 500
 """Of all indices together: each is asked about each text of a query."""
 
-_SETTINGS = "*.settings.index.similarity,*.settings.index.analysis.analyzer.default*"
+_SETTINGS = ",".join(
+    f"*.settings.index.{name}" for name in ("similarity", "analysis.analyzer.default*", "number_of_shards")
+)
 EXPRESSION = ("allow_no_indices", "expand_wildcards", "ignore_unavailable")
 """The parameters of a search that say what an expression stands for; the requests here take them, too."""
 
@@ -65,10 +67,14 @@ class Indices:
         return documents
 
 
-def look(expression: str, params: Mapping[str, Any], routing: dict[tuple[str, int], list[Shard]]) -> Steps[Indices]:
+Routing: TypeAlias = dict[tuple[str, tuple[int, ...]], list[Shard]]
+"""What was found of shards, by an index's name and their numbers."""
+
+
+def look(expression: str, params: Mapping[str, Any], routing: Routing) -> Steps[Indices]:
     """Ask what an escaped expression stands for; empty stands for all indices.
 
-    `routing` keeps what was found of shards, by index and their number. Only those of `params` are sent that say how
+    `routing` keeps what was found of shards. Only those of `params` are sent that say how
     to read the expression.
 
     Raises
@@ -82,7 +88,8 @@ def look(expression: str, params: Mapping[str, Any], routing: dict[tuple[str, in
     if not mappings:
         raise EngineError(f"no such index on the server: {expression}")
     settings = yield Asked("GET", f"/{expression}/_settings", {**how, "filter_path": _SETTINGS})
-    shards = yield from _find_shards(expression, how, routing)
+    totals = {name: _taken_out(own.get("settings", {})) for name, own in settings.items()}
+    shards = yield from _find_shards(expression, how, routing, totals)
     kinds: list[Index] = []
     every: list[Index] = []
     for name, own in sorted(mappings.items()):
@@ -96,20 +103,26 @@ def look(expression: str, params: Mapping[str, Any], routing: dict[tuple[str, in
     return Indices(every, kinds, vectors=all(index.shards for index in every))
 
 
+def _taken_out(settings: dict[str, Any]) -> int:
+    """Take the number of an index's shards out of its settings, in which indices of one kind may differ."""
+    return int(settings.get("index", {}).pop("number_of_shards", 0))
+
+
 def _find_shards(
-    expression: str, how: dict[str, str], routing: dict[tuple[str, int], list[Shard]]
+    expression: str, how: dict[str, str], routing: Routing, totals: Mapping[str, int]
 ) -> Steps[dict[str, list[Shard]]]:
     """Return the shards of each index; nothing of one whose shards can't all be asked."""
     try:
         found = yield from find_shards(f"/{expression}", how)
     except RefusedError:
         return {}
-    if sum(shards for _, shards in found) > MOST_SHARDS:
+    if sum(map(len, found.values())) > MOST_SHARDS:
         raise EngineError(f"{expression} has more than {MOST_SHARDS} shards")
-    for name, shards in found:
+    for name, shards in found.items():
         if (name, shards) not in routing:
-            routing[name, shards] = yield from find_routing(f"/{quote(name, safe='')}", name, shards)
-    return {name: routing[name, shards] for name, shards in found}
+            total = totals.get(name) or len(shards)
+            routing[name, shards] = yield from find_routing(f"/{quote(name, safe='')}", name, shards, total)
+    return {name: routing[name, shards] for name, shards in found.items()}
 
 
 def _timestamp(mapping: dict[str, Any]) -> dict[str, str]:

@@ -14,10 +14,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from qidf.cluster.indices import EXPRESSION, Indices, look
+from qidf.cluster.indices import EXPRESSION, Indices, Routing, look
 from qidf.cluster.statistics import Wanted, ask
 from qidf.cluster.steps import RefusedError, Steps
-from qidf.cluster.vectors import Shard
 from qidf.engines.base import encodable
 from qidf.errors import EngineError
 from qidf.rewriting import Note, Plan, Statistics, plan, rewrite
@@ -140,7 +139,7 @@ class Rewriter:
             raise ValueError(f"ttl must be seconds of at least 0, got {ttl!r}")
         self._indices: _Kept[Indices] = _Kept(KEPT_FIELDS, ttl)
         self._statistics: _Kept[Statistics] = _Kept(KEPT_TOKENS, ttl)
-        self._routing: dict[tuple[str, int], list[Shard]] = {}
+        self._routing: Routing = {}
         self._resting_until = 0.0
 
     @property

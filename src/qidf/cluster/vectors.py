@@ -92,29 +92,41 @@ def summed(field: str, text: str | list[str], answers: Sequence[dict[str, Any]])
     return Vectors(tokens, dfs, documents, length)
 
 
-def find_shards(path: str, params: dict[str, str]) -> Steps[list[tuple[str, int]]]:
-    """Ask which indices `path` names, an escaped expression of them, and how many shards each has."""
+def find_shards(path: str, params: dict[str, str]) -> Steps[dict[str, tuple[int, ...]]]:
+    """Ask which indices `path` names, an escaped expression of them, and which of their shards.
+
+    An alias with a routing value stands for some of an index's shards only.
+    """
     answer = yield Asked("GET", f"{path}/_search_shards", params)
     shards = {(copy["index"], copy["shard"]) for copies in answer["shards"] for copy in copies[:1]}
     names = sorted({index for index, _ in shards})
-    return [(name, sum(index == name for index, _ in shards)) for name in names]
+    return {name: tuple(sorted(shard for index, shard in shards if index == name)) for name in names}
 
 
-def find_routing(path: str, index: str, shards: int) -> Steps[list[Shard]]:
-    """Ask for a routing value to each of an index's shards; `path` is its escaped name with a slash before it.
+def find_routing(path: str, index: str, shards: tuple[int, ...], total: int) -> Steps[list[Shard]]:
+    """Ask for a routing value to each of some of an index's shards.
 
     There is none, and the list is empty, where the index spreads a routing value over several shards.
+
+    Parameters
+    ----------
+    path : str
+        The index's escaped name with a slash before it.
+    shards : tuple of int
+        The numbers of those that are wanted.
+    total : int
+        How many it has.
     """
-    if shards == 1:
+    if total == 1:
         return [Shard(index, "0")]
     found: dict[int, str] = {}
-    for routing in map(str, range(_TRIES * shards)):
+    for routing in map(str, range(_TRIES * total)):
         answer = yield Asked("GET", f"{path}/_search_shards", {"routing": routing})
         led = {copy[0]["shard"] for copy in answer["shards"]}
         if len(led) == 1:
             found.setdefault(led.pop(), routing)
-        if len(found) == shards:
-            return [Shard(index, found[number]) for number in sorted(found)]
+        if found.keys() >= set(shards):
+            return [Shard(index, found[number]) for number in shards]
     return []
 
 
