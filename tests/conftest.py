@@ -4,6 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
+# Here and nowhere else: a module that imported them would have servers of its own, until the session ends.
+from tests.engines.elasticsearch_server import elastic
+from tests.engines.opensearch_server import cluster
+
+__all__ = ["cluster", "elastic"]
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_data_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

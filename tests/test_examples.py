@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -20,7 +20,7 @@ def test_before_and_after(engine: str) -> None:
     check(EXAMPLES / f"{engine}_before_after.py")
 
 
-def test_before_and_after_on_a_server(cluster: Server) -> None:  # noqa: F811
+def test_before_and_after_on_a_server(cluster: Server) -> None:
     load("opensearch", "opensearchpy")
     check(EXAMPLES / "opensearch_before_after.py", cluster.url)
 

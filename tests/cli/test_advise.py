@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.between import between
 from tests.engines.conformance import DOCUMENTS
-from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 
 opensearchpy = load("opensearch", "opensearchpy")
@@ -25,7 +25,7 @@ QUERY = "who calls parse_config to read the config file"
 
 
 @pytest.fixture(scope="module")
-def url(cluster: Server) -> Iterator[str]:  # noqa: F811
+def url(cluster: Server) -> Iterator[str]:
     client = opensearchpy.OpenSearch(cluster.url, timeout=30)
     client.indices.delete(index=INDEX, ignore_unavailable=True)
     fields = {"body": {"type": "text"}, "title": {"type": "text"}, "tag": {"type": "keyword"}}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.between import between
-from tests.engines.opensearch_server import Server, cluster, request  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server, request
 from tests.engines.required import load
 
 load("opensearch", "opensearchpy")
@@ -23,7 +23,7 @@ INDEX = "cli-similarity"
 
 
 @pytest.fixture
-def index(cluster: Server) -> Iterator[str]:  # noqa: F811
+def index(cluster: Server) -> Iterator[str]:
     """Return the URL of a fresh index, of two fields of which one is scored as it is by default."""
     url = f"{cluster.url}/{INDEX}"
     mapping = {"properties": {"body": {"type": "text"}, "path": {"type": "keyword"}}}
@@ -90,7 +90,7 @@ def test_only_a_server_has_one(qidf: Run, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to one process there")
 def test_ctrl_c_while_the_index_is_closed_opens_it_again(
-    cluster: Server,  # noqa: F811
+    cluster: Server,
     index: str,
     environment: dict[str, str],
 ) -> None:

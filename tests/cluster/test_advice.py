@@ -17,7 +17,7 @@ from qidf.lab.beir import read_judgments
 from tests.cluster.advised import folder, make, parsing
 from tests.cluster.between import between
 from tests.engines.conformance import DOCUMENTS
-from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 
 opensearchpy = load("opensearch", "opensearchpy")
@@ -29,7 +29,7 @@ AUTO = Choice("auto", "auto", None)
 
 
 @pytest.fixture(scope="module")
-def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
+def client(cluster: Server) -> Iterator[Any]:
     made = opensearchpy.OpenSearch(cluster.url, timeout=30)
     yield made
     made.indices.delete(index="advised*")
@@ -84,7 +84,7 @@ def test_a_query_of_unknown_words(engine: Cluster) -> None:
     assert (example.terms, example.found, example.kept) == ((), 0, (0,) * 5)
 
 
-def test_it_only_reads_and_counts_what_it_asks(cluster: Server, engine: Cluster, client: Any) -> None:  # noqa: F811
+def test_it_only_reads_and_counts_what_it_asks(cluster: Server, engine: Cluster, client: Any) -> None:
     before = client.indices.stats(index=INDEX)["_all"]["total"]["indexing"]["index_total"]
     with between(cluster.url) as middle:
         own = from_client(opensearchpy.OpenSearch(middle.url, max_retries=0, timeout=30), INDEX, "body")
@@ -221,7 +221,7 @@ def test_another_q_is_recommended_where_it_alone_is_better() -> None:
     assert "q = 0.30 is better: +0.050, +0.040 to +0.060" in why
 
 
-def test_the_client_that_is_printed_works(cluster: Server, engine: Cluster) -> None:  # noqa: F811
+def test_the_client_that_is_printed_works(cluster: Server, engine: Cluster) -> None:
     way, *_ = ways(f"opensearch+{cluster.url}/{INDEX}#body", "opensearch", "auto")
     made: dict[str, Any] = {}
     exec("\n".join(way.lines), made)
@@ -248,7 +248,7 @@ def test_commands_that_are_printed_parse() -> None:
     assert (context.params["fields"], context.params["q"], context.params["insecure"]) == (("a.body",), "0.6", True)
 
 
-def test_an_engine_of_a_url_is_advised_as_well(cluster: Server, engine: Cluster, advice: Advice) -> None:  # noqa: F811
+def test_an_engine_of_a_url_is_advised_as_well(cluster: Server, engine: Cluster, advice: Advice) -> None:
     opened = connect(f"opensearch+{cluster.url}/{INDEX}#body")
     assert isinstance(opened, Cluster)
     found = advise(opened, queries=[QUERY])

@@ -15,7 +15,7 @@ from qidf.cluster.steps import Asked, carry_out
 from qidf.engines.opensearch import from_client
 from qidf.weighting import Scheme
 from tests.engines.conformance import DOCUMENTS
-from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 
 opensearchpy = load("opensearch", "opensearchpy")
@@ -52,7 +52,7 @@ NEARLY = 1 + 1e-6
 
 
 @pytest.fixture(scope="module")
-def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
+def client(cluster: Server) -> Iterator[Any]:
     made = opensearchpy.OpenSearch(cluster.url, timeout=30)
     made.indices.delete(index="rewritten", ignore_unavailable=True)
     made.indices.create(

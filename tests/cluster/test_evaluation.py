@@ -16,7 +16,7 @@ from qidf.errors import EngineError
 from qidf.lab.beir import read_judgments
 from tests.cluster.advised import folder, make, parsing
 from tests.engines.conformance import DOCUMENTS
-from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 
 opensearchpy = load("opensearch", "opensearchpy")
@@ -26,7 +26,7 @@ AUTO = Choice("auto", "auto", None)
 
 
 @pytest.fixture(scope="module")
-def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
+def client(cluster: Server) -> Iterator[Any]:
     made = opensearchpy.OpenSearch(cluster.url, timeout=30)
     yield made
     made.indices.delete(index="judged*")

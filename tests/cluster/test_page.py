@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.opensearch_server import Server, cluster, request  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server, request
 from tests.engines.required import load
 from tests.serve.running import proxy
 
@@ -22,7 +22,7 @@ BLOCKS = re.findall(r'^```text title="terminal"\n(.*?)^```$', PAGE, re.MULTILINE
 
 
 @pytest.fixture(scope="module")
-def server(cluster: Server) -> Iterator[Server]:  # noqa: F811
+def server(cluster: Server) -> Iterator[Server]:
     load("opensearch", "opensearchpy")
     request(f"{cluster.url}/qidf-example?ignore_unavailable=true", method="DELETE")
     yield cluster

@@ -18,7 +18,7 @@ from qidf.engines.cluster import Cluster
 from qidf.engines.opensearch import from_client
 from qidf.errors import EngineError
 from tests.cluster.between import between
-from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 
 opensearchpy = load("opensearch", "opensearchpy")
@@ -68,7 +68,7 @@ def fill(client: Any, index: str, documents: dict[str, str], *, routed: bool = F
 
 
 @pytest.fixture(scope="module")
-def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
+def client(cluster: Server) -> Iterator[Any]:
     made = opensearchpy.OpenSearch(cluster.url, timeout=30)
     yield made
     made.indices.delete(index="sampled-*")
@@ -221,7 +221,7 @@ def test_arguments(library: Cluster, arguments: dict[str, int], message: str) ->
         hapax_density(library, **arguments)
 
 
-def test_requests_are_counted_and_a_refusal_names_the_privilege(cluster: Server, library: Cluster) -> None:  # noqa: F811
+def test_requests_are_counted_and_a_refusal_names_the_privilege(cluster: Server, library: Cluster) -> None:
     with between(cluster.url) as middle:
         client = opensearchpy.OpenSearch(middle.url, max_retries=0, timeout=30)
         engine = from_client(client, LIBRARY, "body")

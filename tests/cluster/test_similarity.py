@@ -15,7 +15,7 @@ from qidf.errors import EngineError
 from qidf.weighting import idf
 from tests.cluster.between import between
 from tests.engines.conformance import DOCUMENTS
-from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 
 opensearchpy = load("opensearch", "opensearchpy")
@@ -28,7 +28,7 @@ NAMED = {"gentle": {"type": "BM25", "k1": 0.9, "b": 0.4}}
 
 
 @pytest.fixture(scope="module")
-def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
+def client(cluster: Server) -> Iterator[Any]:
     made = opensearchpy.OpenSearch(cluster.url, timeout=30)
     yield made
     made.indices.delete(index=f"{INDEX}*", ignore_unavailable=True)
@@ -299,7 +299,7 @@ def test_an_index_without_documents(client: Any) -> None:
     ("path", "message"),
     [("_close", "manage"), ("qidf-scratch", "create_index.* on qidf-scratch"), ("_cat", "monitor")],
 )
-def test_a_missing_privilege_is_named(cluster: Server, way: Connection, client: Any, path: str, message: str) -> None:  # noqa: F811
+def test_a_missing_privilege_is_named(cluster: Server, way: Connection, client: Any, path: str, message: str) -> None:
     with between(cluster.url) as middle:
         middle.status = lambda seen: 403 if path in seen.path and seen.method != "DELETE" else 0
         through = opensearchpy.OpenSearch(middle.url, timeout=30, max_retries=0)

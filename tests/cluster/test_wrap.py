@@ -17,7 +17,7 @@ from qidf.engines.opensearch import from_client, wrap
 from qidf.rewriting import Rewritten
 from tests.cluster.between import Between, between
 from tests.engines.conformance import DOCUMENTS
-from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 
 opensearchpy = load("opensearch", "opensearchpy")
@@ -29,7 +29,7 @@ DFS = {"search_type": "dfs_query_then_fetch"}
 
 
 @pytest.fixture(scope="module")
-def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
+def client(cluster: Server) -> Iterator[Any]:
     made = opensearchpy.OpenSearch(cluster.url, timeout=30)
     made.indices.delete(index=INDEX, ignore_unavailable=True)
     made.indices.create(
@@ -48,7 +48,7 @@ def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
 
 
 @pytest.fixture
-def middle(cluster: Server) -> Iterator[Between]:  # noqa: F811
+def middle(cluster: Server) -> Iterator[Between]:
     with between(cluster.url) as told:
         yield told
 
@@ -94,7 +94,7 @@ def test_helpers_and_namespaces_lead_through_it(client: Any, expected: dict[str,
     assert [report.rewritten for report in reports] == [True]
 
 
-def test_a_client_of_asyncio(cluster: Server, client: Any, expected: dict[str, float]) -> None:  # noqa: F811
+def test_a_client_of_asyncio(cluster: Server, client: Any, expected: dict[str, float]) -> None:
     async def main() -> Any:
         async with opensearchpy.AsyncOpenSearch(cluster.url) as own:
             wrapped = wrap(own, fields=["body"])

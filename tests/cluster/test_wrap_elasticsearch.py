@@ -16,7 +16,6 @@ from qidf.engines.elasticsearch import from_client, wrap
 from qidf.rewriting import Rewritten
 from tests.cluster.between import Between, between
 from tests.engines.conformance import DOCUMENTS
-from tests.engines.elasticsearch_server import elastic  # noqa: F401 (a fixture)
 from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 from tests.engines.test_elasticsearch import write
@@ -30,7 +29,7 @@ DFS = {"search_type": "dfs_query_then_fetch"}
 
 
 @pytest.fixture(scope="module")
-def client(elastic: Server) -> Iterator[Any]:  # noqa: F811
+def client(elastic: Server) -> Iterator[Any]:
     write(elastic.url, INDEX, DOCUMENTS)
     made = elasticsearch.Elasticsearch(elastic.url, request_timeout=30)
     yield made
@@ -38,7 +37,7 @@ def client(elastic: Server) -> Iterator[Any]:  # noqa: F811
 
 
 @pytest.fixture
-def middle(elastic: Server) -> Iterator[Between]:  # noqa: F811
+def middle(elastic: Server) -> Iterator[Between]:
     with between(elastic.url) as told:
         yield told
 
@@ -82,7 +81,7 @@ def test_options_and_namespaces_lead_through_it(client: Any, expected: dict[str,
     assert [report.rewritten for report in reports] == [True, False], "a search by a namespace was seen, too"
 
 
-def test_a_client_of_asyncio(elastic: Server, client: Any, expected: dict[str, float]) -> None:  # noqa: F811
+def test_a_client_of_asyncio(elastic: Server, client: Any, expected: dict[str, float]) -> None:
     async def main() -> Any:
         async with elasticsearch.AsyncElasticsearch(elastic.url) as own:
             wrapped = wrap(own, fields=["body"])

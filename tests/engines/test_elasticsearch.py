@@ -16,7 +16,6 @@ from qidf.engines.elasticsearch import from_client
 from qidf.errors import EngineError, EngineWarning
 from tests.cluster.between import between, certificate
 from tests.engines.conformance import DELETED, DOCUMENTS, Conformance, Subject
-from tests.engines.elasticsearch_server import elastic  # noqa: F401 (a fixture)
 from tests.engines.opensearch_server import Server, request
 from tests.engines.required import load
 
@@ -26,7 +25,7 @@ DFS = "search_type=dfs_query_then_fetch"
 
 
 @pytest.fixture(scope="module")
-def client(elastic: Server) -> Iterator[Any]:  # noqa: F811
+def client(elastic: Server) -> Iterator[Any]:
     made = elasticsearch.Elasticsearch(elastic.url, request_timeout=30)
     yield made
     made.close()
@@ -63,7 +62,7 @@ def plain(url: str, index: str, query: str, k: int) -> list[tuple[str, float]]:
 
 
 @pytest.fixture(scope="module", params=["standard", "stop", "k1 0.9, b 0.4"])
-def subject(request: pytest.FixtureRequest, elastic: Server, client: Any) -> Subject:  # noqa: F811
+def subject(request: pytest.FixtureRequest, elastic: Server, client: Any) -> Subject:
     index = "conformance-" + request.param.partition(" ")[0]
     settings: Any = {}
     if request.param == "stop":  # of the language analyzers none is in the server itself
@@ -81,7 +80,7 @@ class TestConformance(Conformance):
         return False
 
 
-def test_the_url_opens_it(elastic: Server) -> None:  # noqa: F811
+def test_the_url_opens_it(elastic: Server) -> None:
     write(elastic.url, "by-url", DOCUMENTS[:5])
     url = f"elasticsearch+{elastic.url}/by-url#body"
     engine = connect(url)
@@ -91,7 +90,7 @@ def test_the_url_opens_it(elastic: Server) -> None:  # noqa: F811
     assert open_place(None, None, url, no_refresh=False)
 
 
-def test_a_pattern_of_indices(elastic: Server, client: Any) -> None:  # noqa: F811
+def test_a_pattern_of_indices(elastic: Server, client: Any) -> None:
     write(elastic.url, "part-1", DOCUMENTS[:20])
     write(elastic.url, "part-2", DOCUMENTS[20:])
     engine = from_client(client, "part-*", "body")
@@ -102,7 +101,7 @@ def test_a_pattern_of_indices(elastic: Server, client: Any) -> None:  # noqa: F8
 
 
 @pytest.mark.parametrize("refused", ["_mtermvectors", "_search_shards"])
-def test_where_term_vectors_are_refused_hits_are_counted(elastic: Server, refused: str) -> None:  # noqa: F811
+def test_where_term_vectors_are_refused_hits_are_counted(elastic: Server, refused: str) -> None:
     whole = [document for document in DOCUMENTS if document[0] not in DELETED]
     write(elastic.url, "counted", whole)
     expected = connect(f"elasticsearch+{elastic.url}/counted#body")
@@ -115,7 +114,7 @@ def test_where_term_vectors_are_refused_hits_are_counted(elastic: Server, refuse
 
 
 def test_a_busy_server_is_asked_again_then_the_plain_query_runs(
-    elastic: Server,  # noqa: F811
+    elastic: Server,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write(elastic.url, "by-url", DOCUMENTS[:5])
@@ -129,7 +128,7 @@ def test_a_busy_server_is_asked_again_then_the_plain_query_runs(
 
 
 @pytest.mark.parametrize("by", ["key", "user"])
-def test_credentials_of_the_environment(elastic: Server, by: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_credentials_of_the_environment(elastic: Server, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write(elastic.url, "by-url", DOCUMENTS[:5])
     names = {"key": {"QIDF_API_KEY": "a2V5OnNlY3JldA=="}, "user": {"QIDF_USER": "me", "QIDF_PASSWORD": "pass:word"}}
     for name, value in names[by].items():
@@ -140,7 +139,7 @@ def test_credentials_of_the_environment(elastic: Server, by: str, monkeypatch: p
     assert {seen.header("authorization") for seen in middle.seen} == {sent}
 
 
-def test_a_certificate_is_verified_unless_you_say_so(elastic: Server, tmp_path: Path) -> None:  # noqa: F811
+def test_a_certificate_is_verified_unless_you_say_so(elastic: Server, tmp_path: Path) -> None:
     write(elastic.url, "by-url", DOCUMENTS[:5])
     made = certificate(tmp_path)
     with between(elastic.url, made) as middle:
@@ -156,14 +155,14 @@ def test_a_certificate_is_verified_unless_you_say_so(elastic: Server, tmp_path: 
     ("path", "message"),
     [("/nowhere#body", "no such index"), ("/by-url#nope", "does not exist"), ("/by-url#other", "of type keyword")],
 )
-def test_what_is_not_there(elastic: Server, path: str, message: str) -> None:  # noqa: F811
+def test_what_is_not_there(elastic: Server, path: str, message: str) -> None:
     write(elastic.url, "by-url", DOCUMENTS[:5])
     with pytest.raises(EngineError, match=message):
         connect(f"elasticsearch+{elastic.url}{path}")
 
 
 @pytest.mark.parametrize(("status", "message"), [(401, "no such user or password"), (403, "view_index_metadata")])
-def test_a_missing_privilege_is_named(elastic: Server, status: int, message: str) -> None:  # noqa: F811
+def test_a_missing_privilege_is_named(elastic: Server, status: int, message: str) -> None:
     with between(elastic.url) as middle:
         middle.status = lambda seen: status
         with pytest.raises(EngineError, match=message):
@@ -176,7 +175,7 @@ def test_a_server_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
         connect("elasticsearch+http://127.0.0.1:9/index#body?timeout=1")
 
 
-def test_a_client_of_another_version_says_which_to_install(elastic: Server) -> None:  # noqa: F811
+def test_a_client_of_another_version_says_which_to_install(elastic: Server) -> None:
     """What a client of version 9 sends: it says so in its media type."""
     write(elastic.url, "by-url", DOCUMENTS[:5])
     client = elasticsearch.Elasticsearch(elastic.url)
@@ -191,14 +190,14 @@ def test_a_client_of_another_version_says_which_to_install(elastic: Server) -> N
     client.close()
 
 
-def test_another_product_is_told(elastic: Server) -> None:  # noqa: F811
+def test_another_product_is_told(elastic: Server) -> None:
     with between(elastic.url) as middle:
         middle.dropped = {"x-elastic-product"}
         with pytest.raises(EngineError, match="is no Elasticsearch"):
             connect(f"elasticsearch+{middle.url}/by-url#body")
 
 
-def test_a_server_without_scripts_refuses_a_similarity_before_anything_is_changed(elastic: Server) -> None:  # noqa: F811
+def test_a_server_without_scripts_refuses_a_similarity_before_anything_is_changed(elastic: Server) -> None:
     """This one has no Painless; others have scripts switched off."""
     from qidf.cluster.similarity import carry_out, propose
     from qidf.engines import parse

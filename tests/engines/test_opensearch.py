@@ -20,7 +20,7 @@ from qidf.engines.opensearch import from_client, wrap
 from qidf.errors import EngineError, EngineWarning
 from tests.cluster.between import between, certificate
 from tests.engines.conformance import DELETED, DOCUMENTS, Conformance, Subject
-from tests.engines.opensearch_server import Server, cluster  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server
 from tests.engines.required import load
 
 opensearchpy = load("opensearch", "opensearchpy")
@@ -29,7 +29,7 @@ ENGLISH = {"analysis": {"analyzer": {"default": {"type": "english"}}}}
 
 
 @pytest.fixture(scope="module")
-def client(cluster: Server) -> Iterator[Any]:  # noqa: F811
+def client(cluster: Server) -> Iterator[Any]:
     made = opensearchpy.OpenSearch(cluster.url, timeout=30)
     yield made
     made.close()
@@ -89,7 +89,7 @@ class TestConformance(Conformance):
         return False
 
 
-def test_the_url_opens_it(cluster: Server, client: Any) -> None:  # noqa: F811
+def test_the_url_opens_it(cluster: Server, client: Any) -> None:
     write(client, "by-url", DOCUMENTS[:5])
     engine = connect(f"opensearch+{cluster.url}/by-url#body")
     assert engine.collection().documents == 5  # one of them is deleted
@@ -291,7 +291,7 @@ def test_fields_that_bm25_can_not_work_on(client: Any, field: Any, message: str)
     ("url", "message"),
     [("/nowhere#body", "no such index"), ("/by-url#nope", "does not exist"), ("/by-url#other", "of type keyword")],
 )
-def test_what_is_not_there(cluster: Server, client: Any, url: str, message: str) -> None:  # noqa: F811
+def test_what_is_not_there(cluster: Server, client: Any, url: str, message: str) -> None:
     write(client, "by-url", DOCUMENTS[:5])
     with pytest.raises(EngineError, match=message):
         connect(f"opensearch+{cluster.url}{url}")
@@ -390,7 +390,7 @@ def test_an_index_that_spreads_a_routing_value_is_counted(client: Any) -> None:
 
 
 @pytest.mark.parametrize("refused", ["_mtermvectors", "_search_shards"])
-def test_where_term_vectors_are_refused_hits_are_counted(cluster: Server, client: Any, refused: str) -> None:  # noqa: F811
+def test_where_term_vectors_are_refused_hits_are_counted(cluster: Server, client: Any, refused: str) -> None:
     write(client, "counted", DOCUMENTS)
     whole = [document for document in DOCUMENTS if document[0] not in DELETED]
     write(client, "undeleted", whole)
@@ -405,7 +405,7 @@ def test_where_term_vectors_are_refused_hits_are_counted(cluster: Server, client
         through.close()
 
 
-def test_without_any_statistics_the_plain_query_runs(cluster: Server, client: Any) -> None:  # noqa: F811
+def test_without_any_statistics_the_plain_query_runs(cluster: Server, client: Any) -> None:
     write(client, "counted", DOCUMENTS)
     answer = client.search(
         index="counted",
@@ -450,7 +450,7 @@ def test_a_red_index_says_so(client: Any) -> None:
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504, -1])
 def test_a_server_that_is_busy_is_asked_again_after_a_while(
-    cluster: Server,  # noqa: F811
+    cluster: Server,
     client: Any,
     status: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -472,7 +472,7 @@ def test_a_server_that_is_busy_is_asked_again_after_a_while(
         assert len(middle.seen) == 8, "four times for the statistics, four times for the plain query"
 
 
-def test_what_a_server_refuses_is_not_asked_again(cluster: Server, client: Any) -> None:  # noqa: F811
+def test_what_a_server_refuses_is_not_asked_again(cluster: Server, client: Any) -> None:
     write(client, "by-url", DOCUMENTS[:5])
     with between(cluster.url) as middle:
         middle.status = lambda seen: 400 if "_mapping" in seen.path else 0
@@ -481,7 +481,7 @@ def test_what_a_server_refuses_is_not_asked_again(cluster: Server, client: Any) 
         assert sum("_mapping" in seen.path for seen in middle.seen) == 1
 
 
-def test_a_certificate_is_verified_unless_you_say_so(cluster: Server, client: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_a_certificate_is_verified_unless_you_say_so(cluster: Server, client: Any, tmp_path: Path) -> None:
     write(client, "by-url", DOCUMENTS[:5])
     made = certificate(tmp_path)
     with between(cluster.url, made) as middle:
@@ -493,7 +493,7 @@ def test_a_certificate_is_verified_unless_you_say_so(cluster: Server, client: An
             assert connect(f"{url}?{trusting}").search("everywhere", 10)
 
 
-def test_requests_signed_for_aws(cluster: Server, client: Any) -> None:  # noqa: F811
+def test_requests_signed_for_aws(cluster: Server, client: Any) -> None:
     """The client signs what it sends, statistics and rewritten bodies too; a server would check it against the body."""
     credentials = load("opensearch", "botocore.credentials").Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG")
     write(client, "by-url", DOCUMENTS[:5])

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines import opensearch_server
-from tests.engines.opensearch_server import Server, cluster, opensearch, request
-
-__all__ = ["cluster"]
+from tests.engines.opensearch_server import Server, opensearch, request
 
 INDEX = "qidf-server-test"
 TEXTS = ["the quick brown fox", "the lazy dog", "a quick dog", "parse the config file", "config config config"]

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from qidf.engines import connect
 from tests.cluster.between import Between, between, certificate
 from tests.engines.conformance import DOCUMENTS
-from tests.engines.opensearch_server import Server, cluster, request  # noqa: F401 (a fixture)
+from tests.engines.opensearch_server import Server, request
 from tests.engines.required import load
 from tests.serve.running import Answer, Proxy, ask, begin, proxy
 
@@ -42,7 +42,7 @@ DFS = "search_type=dfs_query_then_fetch"
 
 
 @pytest.fixture(scope="module")
-def server(cluster: Server) -> Iterator[Server]:  # noqa: F811
+def server(cluster: Server) -> Iterator[Server]:
     request(f"{cluster.url}/{INDEX}?ignore_unavailable=true", method="DELETE")
     mapping = {"properties": {"body": {"type": "text"}, "title": {"type": "text"}}}
     settings = {"number_of_shards": 2, "number_of_replicas": 0}
