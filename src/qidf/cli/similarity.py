@@ -70,10 +70,13 @@ def command(
                 f"{count(len(others), 'other field')} of {change.index} would change, too: {', '.join(others)[:300]}"
                 " (add --all-fields if that is right)"
             )
-        if not yes and not _agreed(change):
+        if not yes and (as_json or not sys.stdin.isatty()):
+            raise EngineError("nobody can be asked here: add --yes")
+        similarity.try_out(way, change, note)
+        if not yes and not click.confirm(f"\nClose {change.index}, change it and open it again?", err=True):
             say("nothing was changed")
             return
-        checked = similarity.carry_out(way, change, note)
+        checked = similarity.carry_out(way, change, note, tried=True)
     if as_json:
         say_json({**asdict(change), "changed": checked is not None, "scores_checked": checked})
     elif checked is not None:
@@ -96,12 +99,6 @@ def _server(engine: str) -> tuple[Any, str, str]:
     if ENGINES[url.scheme] not in ("opensearch", "elasticsearch"):
         raise ValueError(f"only the similarity of a server's index can be set, got {engine!r}")
     return import_module(f"qidf.engines.{ENGINES[url.scheme]}").connection(url), Place(url).index, url.field
-
-
-def _agreed(change: Change) -> bool:
-    if not sys.stdin.isatty():
-        raise EngineError("nobody can be asked here: add --yes")
-    return click.confirm(f"\nClose {change.index}, change it and open it again?", err=True)
 
 
 def _render(change: Change, style: Style) -> list[str]:

@@ -160,7 +160,9 @@ def scripted(q: float, k1: float, b: float, k1_plus_1: bool) -> dict[str, Any]:
     return {"type": "scripted", "weight_script": {"source": weight}, "script": {"source": script}}
 
 
-def carry_out(way: Connection, change: Change, tell: Callable[[str], None] = lambda step: None) -> int:
+def carry_out(
+    way: Connection, change: Change, tell: Callable[[str], None] = lambda step: None, *, tried: bool = False
+) -> int:
     """Carry a change out, and return how many scores were checked afterwards.
 
     The script is tried on an index of its own first. While the index is closed, searches and writes of it fail. Where
@@ -170,6 +172,8 @@ def carry_out(way: Connection, change: Change, tell: Callable[[str], None] = lam
     ----------
     tell : callable
         Is told each step before it is taken.
+    tried : bool, default False
+        Whether `try_out` was called already.
 
     Raises
     ------
@@ -178,8 +182,8 @@ def carry_out(way: Connection, change: Change, tell: Callable[[str], None] = lam
     """
     if not change.settings:
         return 0
-    if change.q != 1:
-        _try(way, change, tell)
+    if not tried:
+        try_out(way, change, tell)
     refused: RefusedError | None = None
     tell(f"closing {change.index}: searches and writes of it fail now")
     try:
@@ -331,11 +335,19 @@ def _undo(index: Index, similarity: str, settings: Mapping[str, Any]) -> dict[st
     return undo
 
 
-def _try(way: Connection, change: Change, tell: Callable[[str], None]) -> None:
-    """Score documents of an index made for it, which is gone afterwards."""
+def try_out(way: Connection, change: Change, tell: Callable[[str], None] = lambda step: None) -> None:
+    """Try a change's script, if it has one, on documents of an index made for it, which is gone afterwards.
+
+    Raises
+    ------
+    EngineError
+        The server refuses the script, or its scores are not those of the formula.
+    """
+    prefix = f"index.similarity.{change.similarity}."
+    if f"{prefix}script.source" not in change.settings:
+        return
     tell("trying the script on an index of its own")
     name = f"qidf-scratch-{secrets.token_hex(6)}"
-    prefix = f"index.similarity.{change.similarity}."
     own = {
         f"index.similarity.tried.{key.removeprefix(prefix)}": value
         for key, value in change.settings.items()
