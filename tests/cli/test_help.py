@@ -9,14 +9,14 @@ import pytest
 
 from qidf import __version__
 from qidf.cli.group import COMMANDS, group
+from tests.cli.names import NAMES, command_of
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_option_is_in_the_help_and_in_an_example(name: str) -> None:
-    command = group.get_command(click.Context(group), name)
-    assert command is not None
+    command = command_of(name)
     context = click.Context(command, info_name=f"qidf {name}", help_option_names=["-h", "--help"])
     help = command.get_help(context)
     options, _, examples = help.partition("Examples:")
@@ -25,23 +25,23 @@ def test_every_option_is_in_the_help_and_in_an_example(name: str) -> None:
         if isinstance(parameter, click.Option):
             flag = max(parameter.opts, key=len)
             assert parameter.help
-            assert re.search(rf"^  {flag}\b", options, re.MULTILINE), flag
+            assert re.search(rf"^  (-\w, )?{flag}\b", options, re.MULTILINE), flag
             assert re.search(rf" {flag}\b", examples), f"no example has {flag}"
     assert max(map(len, help.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_examples_parse(name: str) -> None:
     import shlex
 
-    command = group.get_command(click.Context(group), name)
-    assert command is not None
+    command = command_of(name)
     assert command.epilog is not None
     for line in command.epilog.partition("Examples:")[2].splitlines():
         words = shlex.split(re.split(r"(?<=\S) {2,}(?=[a-z])", line.strip())[0])
         if words:
-            assert words[:2] == ["qidf", name]
-            command.make_context(name, words[2:])
+            own = name.split()
+            assert words[: 1 + len(own)] == ["qidf", *own]
+            command.make_context(name, words[1 + len(own) :])
 
 
 def test_options_are_named_as_in_the_api() -> None:

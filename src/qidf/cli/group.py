@@ -9,8 +9,23 @@ import click
 from qidf import __version__
 from qidf.cli.options import epilog
 
-COMMANDS = ("search", "index", "explain", "profile", "apply", "advise", "proxy", "similarity", "evaluate", "demo")
+COMMANDS = (
+    "search",
+    "index",
+    "explain",
+    "profile",
+    "apply",
+    "advise",
+    "proxy",
+    "similarity",
+    "collection",
+    "evaluate",
+    "demo",
+)
 """The subcommands, in the order of the help. Each is the `command` of the module of its name."""
+
+SUBCOMMANDS = {"collection": ("docstrings", "commits")}
+"""Of the subcommands that are groups."""
 
 
 BEGIN = """\
