@@ -69,6 +69,18 @@ def test_no_more_than_asked_for_from_the_tree_on(work: Work) -> None:
     assert collection.about["base"][:12] == ids[4]
 
 
+def test_a_short_history_is_not_asked_of_its_first_commit(tmp_path: Path) -> None:
+    work = Work(tmp_path / "work")
+    work.commit("Begin with one file", {"a.py": "0\n"})
+    for i in range(20):
+        work.commit(f"Add the file number {i}", {f"b{i}.py": "0\n"})
+    for i in range(20):
+        work.commit(f"Change the file number {i}", {f"b{i}.py": "1\n"})
+    collection = collect(work.path)
+    assert len(collection.documents) >= 10
+    assert len(collection.queries) >= 15
+
+
 def test_a_bare_and_a_shallow_clone(work: Work, tmp_path: Path) -> None:
     for i in range(9):
         work.commit(f"Change number {i} of a", {"a.py": f"a = {i}\n"})

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,26 @@ _STEP = 512  # queries of one call at most: an interrupt waits for no more
 _SCHEMES = 64  # (q, odds) whose idfs are kept
 
 
+class Terms(NamedTuple):
+    """The known terms of many queries in a row.
+
+    Attributes
+    ----------
+    offsets : array of int64, shape (queries + 1,)
+        Where each query's terms begin.
+    numbers : array of int64, shape (terms, segments)
+        Each term's number in each segment, −1 where it does not stand.
+    dfs, counts, shaped : arrays of int64, shape (terms,)
+        In how many documents it stands, how often in the query, and whether it was written as an identifier.
+    """
+
+    offsets: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    dfs: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    shaped: NDArray[np.int64]
+
+
 class Batch:
     """Ranks batches of queries over the segments of one snapshot. Threads may share it."""
 
@@ -35,35 +55,40 @@ class Batch:
         self._idfs: dict[tuple[float, str], dict[int, float]] = {}
         self._parts: tuple[tuple[float, float], list[Any]] | None = None
 
+    def analyze(self, queries: Sequence[str], *, with_shapes: bool = True) -> Terms:
+        """Return the terms of the queries; `shaped` is all 0 where nobody asks for shapes."""
+        spans = [identifier_spans(query) or None for query in queries] if with_shapes else None
+        return Terms(*analyze(self._scanner, [segment.reader for segment in self._segments], queries, spans))
+
     def rank(
         self,
-        queries: Sequence[str],
+        terms: Terms,
+        weights: NDArray[np.float64],
         k: int,
-        scheme: Scheme,
         norms: Sequence[Any],
         *,
         settings: tuple[float, float],
-        odds: str,
-        threads: int | None,
+        threads: int | None = None,
     ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
         """Return ids and scores, arrays of (queries, k), as `Index.search_many` describes them.
 
-        `norms` holds k1·((1 − b) + b·dl/avgdl) by document of each segment, for the (k1, b) of `settings`.
+        `weights` holds one number ≥ 0 for each of `terms`, `norms` k1·((1 − b) + b·dl/avgdl) by document of each
+        segment, for the (k1, b) of `settings`.
         """
+        queries = len(terms.offsets) - 1
         room = min(k, self._documents)
-        offsets, terms, weights = self._weigh(queries, scheme, odds)
-        parts = self._get_parts(settings, norms) if len(queries) >= _MANY else [None] * len(self._segments)
+        parts = self._get_parts(settings, norms) if queries >= _MANY else [None] * len(self._segments)
         count = threads or min(8, os.cpu_count() or 1)
-        step = max(1, min(_STEP, -(-len(queries) // (4 * count))))
-        starts = range(0, len(queries), step)
+        step = max(1, min(_STEP, -(-queries // (4 * count))))
+        starts = range(0, queries, step)
         rankings = []
         for i, segment in enumerate(self._segments):
-            docs = np.empty((len(queries), room), np.int64)
-            scores = np.empty((len(queries), room))
+            docs = np.empty((queries, room), np.int64)
+            scores = np.empty((queries, room))
             score = partial(
                 segment.reader.score,
-                offsets,
-                np.ascontiguousarray(terms[:, i]),
+                terms.offsets,
+                np.ascontiguousarray(terms.numbers[:, i]),
                 weights,
                 norms[i],
                 room,
@@ -73,7 +98,7 @@ class Batch:
             )
 
             def run(first: int, score: Callable[..., None] = score) -> None:
-                score(first, min(first + step, len(queries)))
+                score(first, min(first + step, queries))
 
             if count == 1 or len(starts) < 2:
                 for first in starts:
@@ -83,7 +108,7 @@ class Batch:
                     for _ in pool.map(run, starts):
                         pass
             rankings.append((docs, scores))
-        return self._merge(rankings, len(queries), k)
+        return self._merge(rankings, queries, k)
 
     def _merge(
         self, rankings: list[tuple[NDArray[np.int64], NDArray[np.float64]]], queries: int, k: int
@@ -106,24 +131,17 @@ class Batch:
                 scores[row, column] = -score
         return ids, scores
 
-    def _weigh(
-        self, queries: Sequence[str], scheme: Scheme, odds: str
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Return the known terms of all queries in a row: where each query's begin, their numbers, their weights."""
-        spans = None
+    def weigh(self, terms: Terms, scheme: Scheme, odds: str = "lucene") -> NDArray[np.float64]:
+        """Return the weight of each term: `term_weights`, computed once for each distinct df and count."""
+        weights = _by_value(terms.dfs, lambda n: self._idf(n, scheme.q_word, odds))
         if scheme.q_shaped != scheme.q_word:
-            spans = [identifier_spans(query) or None for query in queries]
-        readers = [segment.reader for segment in self._segments]
-        offsets, numbers, dfs, counts, shaped = analyze(self._scanner, readers, queries, spans)
-        # the same arithmetic as `term_weights`, once for each distinct df and count
-        weights = _by_value(dfs, lambda n: self._idf(n, scheme.q_word, odds))
-        if spans is not None:
-            weights = np.where(shaped, _by_value(dfs, lambda n: self._idf(n, scheme.q_shaped, odds)), weights)
+            shaped = _by_value(terms.dfs, lambda n: self._idf(n, scheme.q_shaped, odds))
+            weights = np.where(terms.shaped, shaped, weights)
         with np.errstate(over="ignore"):
-            weights = _by_value(counts, lambda count: count_factor(count, scheme.a)) * weights
+            weights = _by_value(terms.counts, lambda count: count_factor(count, scheme.a)) * weights
         if not np.isfinite(weights).all():
             raise ValueError(f"scheme must keep every weight within a float's range, got {scheme!r}")
-        return offsets, numbers, weights
+        return weights
 
     def _idf(self, n: int, q: float, odds: str) -> float:
         """`idf`, kept by n: a batch asks for the same few again and again."""

@@ -366,11 +366,12 @@ class Index:
         if isinstance(queries, str):
             raise TypeError("queries must be a sequence of str, got one str")
         queries = [_as_text(query, "query") for query in queries]
+        scheme = self.scheme(q, a)
         if self._batch is None:
             self._batch = Batch(self._segments, scanner(self.analyzer))
-        return self._batch.rank(
-            queries, k, self.scheme(q, a), self._get_norms(k1, b), settings=(k1, b), odds=odds, threads=threads
-        )
+        terms = self._batch.analyze(queries, with_shapes=scheme.q_shaped != scheme.q_word)
+        weights = self._batch.weigh(terms, scheme, odds)
+        return self._batch.rank(terms, weights, k, self._get_norms(k1, b), settings=(k1, b), threads=threads)
 
     def explain(
         self,

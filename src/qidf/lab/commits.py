@@ -96,14 +96,21 @@ Found = tuple[Commit, str, list[str]]
 
 
 def _window(repository: Repository, wanted: int) -> tuple[str, list[Blob], list[Found], dict[str, int]]:
-    """Return the newest base with enough good commits after it, its source files, and these commits, oldest first."""
-    depth = 2 * wanted
-    while True:
-        line = repository.mainline(depth + 1)
-        if len(line) < 2:
-            shallow = " (it is shallow: git fetch --unshallow)" if repository.is_shallow else ""
-            raise SourceError(f"{repository.path} has no history to ask questions of{shallow}")
-        base = line[-1]
+    """Return a base with enough good commits after it, its source files, and these commits, oldest first.
+
+    Where the history is too short for that, the base with the most of them is taken: the first commit of a project has
+    hardly a file to ask for.
+    """
+    line = repository.mainline(_DEEPEST)
+    if len(line) < 2:
+        shallow = " (it is shallow: git fetch --unshallow)" if repository.is_shallow else ""
+        raise SourceError(f"{repository.path} has no history to ask questions of{shallow}")
+    last = len(line) - 1
+    depths = sorted({2 * wanted << i for i in range(20)} | {max(1, last * i // 4) for i in (1, 2, 3, 4)})
+    depths = [depth for depth in depths if depth <= last and (depth >= 2 * wanted or last < 4 * wanted)]
+    best: tuple[str, list[Blob], list[Found], dict[str, int]] | None = None
+    for depth in depths:
+        base = line[depth]
         tree = [
             blob
             for blob in repository.tree(base)
@@ -118,10 +125,12 @@ def _window(repository: Repository, wanted: int) -> tuple[str, list[Blob], list[
                 skipped[reason] = skipped.get(reason, 0) + 1
             else:
                 found.append((commit, message, files))
-        found = list(reversed(found))
-        if len(found) >= wanted or len(line) <= depth or depth >= _DEEPEST:
-            return base, tree, found[:wanted], skipped
-        depth *= 2
+        if best is None or min(len(found), wanted) > len(best[2]):
+            best = base, tree, found[::-1][:wanted], skipped
+        if len(best[2]) >= wanted:
+            break
+    assert best is not None
+    return best
 
 
 def _question(commit: Commit, held: set[str]) -> tuple[str, list[str], str]:
