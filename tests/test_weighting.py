@@ -25,6 +25,7 @@ from qidf.weighting import (
     boosts,
     check_bm25,
     count_factor,
+    dph,
     idf,
     idf_power,
     ln_q,
@@ -393,3 +394,24 @@ def test_errors_name_the_argument_and_what_was_got(call: Callable[[], object], m
 def test_importing_the_method_imports_nothing_heavy() -> None:
     code = "import qidf.weighting, sys; print([m for m in ('numpy', 'click', 'qidf.analysis') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_dph_by_hand() -> None:
+    # f = 0.2; log2(2 · 8/10 · 100/5) = 5; log2(2π · 2 · 0.8) = 3.32956
+    assert dph(2, 10, 8, 5, 100) == pytest.approx(0.64 / 3 * (2 * 5 + 0.5 * 3.3295657), rel=1e-6)
+
+
+def test_dph_of_a_document_that_is_nothing_but_the_term() -> None:
+    assert dph(7, 7, 3, 20, 100) == 0.0
+
+
+def test_dph_of_a_term_that_stands_everywhere_is_negative() -> None:
+    assert dph(1, 100, 100, 5000, 100) < 0 < dph(1, 100, 100, 1, 100)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(0, 1, 1, 1, 1), (1, 0, 1, 1, 1), (1, 2, 0, 1, 1), (1, 2, 1, 0, 1), (1, 2, 1, 1, 0)]
+)
+def test_dph_of_counts_that_are_none_is_an_error(arguments: tuple[float, float, float, float, float]) -> None:
+    with pytest.raises(ValueError, match="must be a finite number"):
+        dph(*arguments)

@@ -138,6 +138,25 @@ def idf_power(n: float, N: float, gamma: float, odds: str = "lucene") -> float:
     return _power(idf(n, N, odds=odds), "gamma", gamma)
 
 
+def dph(tf: float, dl: float, average: float, cf: float, N: float) -> float:
+    """Return what a term adds to a document's score in DFR-DPH (Amati 2006; Terrier's DPH): no parameters.
+
+    With f = tf/dl, dl the document's length, `average` the documents' mean length, cf the term's occurrences in the
+    collection:
+
+        (1 − f)² / (tf + 1) · (tf · log2(tf · average/dl · N/cf) + ½ · log2(2π · tf · (1 − f)))
+
+    0 where the term is all that the document holds. It is negative for a term that stands everywhere.
+    """
+    tf, dl = _number("tf", tf, low=1), _number("dl", dl, low=1)
+    average, cf, total = _number("average", average, low=1e-9), _number("cf", cf, low=1), _number("N", N, low=1)
+    f = tf / dl
+    if f >= 1:
+        return 0.0
+    information = tf * math.log2(tf * average / dl * total / cf) + 0.5 * math.log2(2 * math.pi * tf * (1 - f))
+    return (1 - f) ** 2 / (tf + 1) * information
+
+
 def count_factor(count: float, a: float) -> float:
     """Return count^a: the count itself at a = 1 (plain BM25), exactly 1 at a = 0 (each term once).
 

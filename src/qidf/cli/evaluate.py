@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -113,6 +112,7 @@ def _opened(
     """Yield the index, and the tokens of each document if there is a corpus to count them in."""
     from qidf.lab.beir import read_corpus
     from qidf.lab.measures import count_tokens
+    from qidf.lab.temporary import temporary_index
 
     tokens: dict[str, int] = {}
 
@@ -128,16 +128,8 @@ def _opened(
             engine = stack.enter_context(connect(url))
             yield engine, None
             return
-        from qidf.index import Index
-
-        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="qidf-evaluate-"))
         with bar("documents") as progress:
-            index = Index.build(
-                counted(read_corpus(folder)),
-                f"{place}/index",
-                analyzer=analyzer,
-                progress=(lambda done: progress(done, done)) if progress else None,
-            )
+            index = stack.enter_context(temporary_index(counted(read_corpus(folder)), analyzer, progress))
         yield index, tokens
 
 

@@ -20,6 +20,7 @@ COMMANDS = (
     "similarity",
     "collection",
     "evaluate",
+    "sweep",
     "demo",
 )
 """The subcommands, in the order of the help. Each is the `command` of the module of its name."""

@@ -68,16 +68,19 @@ class Batch:
         norms: Sequence[Any],
         *,
         settings: tuple[float, float],
+        parts: list[Any] | None = None,
         threads: int | None = None,
     ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
         """Return ids and scores, arrays of (queries, k), as `Index.search_many` describes them.
 
         `weights` holds one number ≥ 0 for each of `terms`, `norms` k1·((1 − b) + b·dl/avgdl) by document of each
-        segment, for the (k1, b) of `settings`.
+        segment, for the (k1, b) of `settings`. `parts`, where given, is what a posting of each segment adds to a score
+        for each unit of weight, in BM25's place.
         """
         queries = len(terms.offsets) - 1
         room = min(k, self._documents)
-        parts = self._get_parts(settings, norms) if queries >= _MANY else [None] * len(self._segments)
+        if parts is None:
+            parts = self._get_parts(settings, norms) if queries >= _MANY else [None] * len(self._segments)
         count = threads or min(8, os.cpu_count() or 1)
         step = max(1, min(_STEP, -(-queries // (4 * count))))
         starts = range(0, queries, step)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qidf.index.batch import Batch
+    from qidf.index.batch import Batch, Terms
     from qidf.sources import Document
     from qidf.spectrum import Spectrum
 
@@ -58,6 +58,25 @@ class Hit(NamedTuple):
     path: str
     line: int
     score: float
+
+
+class Postings(NamedTuple):
+    """The postings of a segment, its terms one after the other.
+
+    Attributes
+    ----------
+    docs, counts : array, shape (postings,)
+        The document's number in the segment, and how often the term stands there.
+    offsets : array, shape (terms + 1,)
+        Where each term's postings begin.
+    lengths : array, shape (documents,)
+        Tokens of each document.
+    """
+
+    docs: NDArray[np.uint32]
+    counts: NDArray[np.uint64]
+    offsets: NDArray[np.uint64]
+    lengths: NDArray[np.uint32]
 
 
 class Index:
@@ -356,8 +375,6 @@ class Index:
         scores : array of float64, shape (queries, k)
             0 where a query has fewer hits.
         """
-        from qidf.index.batch import Batch
-
         k = check_count("k", k)
         check_odds(odds)
         k1, b = check_bm25(k1, b)
@@ -366,12 +383,57 @@ class Index:
         if isinstance(queries, str):
             raise TypeError("queries must be a sequence of str, got one str")
         queries = [_as_text(query, "query") for query in queries]
-        scheme = self.scheme(q, a)
-        if self._batch is None:
-            self._batch = Batch(self._segments, scanner(self.analyzer))
-        terms = self._batch.analyze(queries, with_shapes=scheme.q_shaped != scheme.q_word)
-        weights = self._batch.weigh(terms, scheme, odds)
-        return self._batch.rank(terms, weights, k, self._get_norms(k1, b), settings=(k1, b), threads=threads)
+        scheme, batch = self.scheme(q, a), self._get_batch()
+        terms = batch.analyze(queries, with_shapes=scheme.q_shaped != scheme.q_word)
+        weights = batch.weigh(terms, scheme, odds)
+        return batch.rank(terms, weights, k, self._get_norms(k1, b), settings=(k1, b), threads=threads)
+
+    def analyze_many(self, queries: Sequence[str]) -> Terms:
+        """Return the known terms of many queries, to be weighed and ranked again and again (see `qidf.lab`)."""
+        return self._get_batch().analyze([_as_text(query, "query") for query in queries])
+
+    def weigh_many(
+        self, terms: Terms, *, q: Q | str = "auto", a: float | None = None, odds: str = "lucene"
+    ) -> NDArray[np.float64]:
+        """Return the weight of each of `terms`, as `weights` gives them."""
+        check_odds(odds)
+        return self._get_batch().weigh(terms, self.scheme(q, a), odds)
+
+    def rank_many(
+        self,
+        terms: Terms,
+        weights: NDArray[np.float64],
+        k: int = 10,
+        *,
+        k1: float = K1,
+        b: float = B,
+        parts: list[NDArray[np.float64]] | None = None,
+    ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
+        """Rank analyzed queries by weights of your own, each finite and ≥ 0; the arrays are those of `search_many`.
+
+        `parts` stands in for BM25's part of a score: for each segment what each of its postings adds for a unit of
+        weight (see `postings`). A document is a hit if its score is above 0.
+        """
+        import numpy as np
+
+        k1, b = check_bm25(k1, b)
+        weights = np.ascontiguousarray(weights, np.float64)
+        if weights.shape != terms.dfs.shape or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ValueError(f"weights must hold {terms.dfs.size} finite numbers of at least 0")
+        norms = self._get_norms(k1, b)
+        return self._get_batch().rank(terms, weights, check_count("k", k), norms, settings=(k1, b), parts=parts)
+
+    def postings(self) -> list[Postings]:
+        """Return all postings of each segment, term by term: for weights on the documents' side (see `qidf.lab`)."""
+        return [
+            Postings(
+                s.array("body.postings.docs", "<u4"),
+                s.counts(),
+                s.array("body.postings.offsets", "<u8"),
+                s.array("body.lengths", "<u4"),
+            )
+            for s in self._segments
+        ]
 
     def explain(
         self,
@@ -476,6 +538,13 @@ class Index:
     def _find(self, terms: Sequence[str]) -> list[list[int]]:
         """Return each term's number in each segment, −1 where it doesn't stand."""
         return [[segment.reader.ordinal(term) for segment in self._segments] for term in terms]
+
+    def _get_batch(self) -> Batch:
+        if self._batch is None:
+            from qidf.index.batch import Batch
+
+            self._batch = Batch(self._segments, scanner(self.analyzer))
+        return self._batch
 
     def _get_norms(self, k1: float, b: float) -> list[Any]:
         k1, b = check_bm25(k1, b)

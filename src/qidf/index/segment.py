@@ -316,13 +316,20 @@ class Segment:
 
         if not self.terms:
             return np.zeros(0, np.uint64)
+        counts = self.counts()
+        starts = self.array("body.postings.offsets", "<u8")[:-1]
+        if (starts >= counts.size).any():
+            raise self._damaged("postings.offsets do not fit")
+        return np.add.reduceat(counts, starts.astype(np.int64))
+
+    def counts(self) -> NDArray[np.uint64]:
+        """Return how often the term of each posting stands in its document."""
+        import numpy as np
+
         counts = self.array("body.postings.counts", "u1").astype(np.uint64)
         large = self.array("body.postings.large", "<u8").reshape(-1, 2)
         if large.size:
             if large[:, 0].max() >= counts.size:
                 raise self._damaged("postings.large does not fit")
             counts[large[:, 0]] = large[:, 1]
-        starts = self.array("body.postings.offsets", "<u8")[:-1]
-        if (starts >= counts.size).any():
-            raise self._damaged("postings.offsets do not fit")
-        return np.add.reduceat(counts, starts.astype(np.int64))
+        return counts

@@ -7,7 +7,11 @@ Efron & Tibshirani (1993), chapter 13, for intervals; Sakai (2006) for its use o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 RESAMPLES = 10_000
 
@@ -58,7 +62,43 @@ def paired(first: Sequence[float], second: Sequence[float], resamples: int = RES
     for start in range(0, resamples, at_once):
         size = min(at_once, resamples - start), len(gains)
         means.append(gains[generator.integers(len(gains), size=size)].mean(axis=1))
-    drawn, B = np.concatenate(means), resamples
+    return _difference(gains, np.concatenate(means))
+
+
+def reselected(
+    first: Sequence[float], others: NDArray[np.float64], resamples: int = RESAMPLES, seed: int = 0
+) -> Difference:
+    """Return the difference of the best of several systems, chosen with the labels, to the first.
+
+    The interval knows of the choice: each resample of queries chooses its own best. `mean` is that of the best on all
+    queries; `won` and `lost` are its.
+
+    Parameters
+    ----------
+    first : sequence of float
+        Values of the queries.
+    others : array, shape (systems, queries)
+    """
+    import numpy as np
+
+    base = np.asarray(first, dtype=np.float64)
+    if others.ndim != 2 or others.shape[1] != len(base) or not others.size:
+        raise ValueError(f"systems need values of the same {len(base)} queries, got an array of shape {others.shape}")
+    gains = others - base
+    queries, generator, drawn = len(base), np.random.default_rng(seed), []
+    at_once = max(1, _AT_ONCE // queries)
+    for start in range(0, resamples, at_once):
+        rows = min(at_once, resamples - start)
+        picked = generator.integers(queries, size=(rows, queries)) + np.arange(rows)[:, None] * queries
+        times = np.bincount(picked.reshape(-1), minlength=rows * queries).reshape(rows, queries)
+        drawn.append((times @ gains.T).max(axis=1) / queries)
+    return _difference(gains[gains.mean(axis=1).argmax()], np.concatenate(drawn))
+
+
+def _difference(gains: NDArray[np.float64], drawn: NDArray[np.float64]) -> Difference:
+    import numpy as np
+
+    B = len(drawn)
     low, high = np.percentile(drawn, [2.5, 97.5])
     mean = float(gains.mean())
     below, above = float((drawn <= 0).mean()), float((drawn >= 0).mean())

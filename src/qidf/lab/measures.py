@@ -29,8 +29,12 @@ class Walked(NamedTuple):
     is_full: bool
 
 
-def measure(rankings: Mapping[str, Ranking], relevant: Mapping[str, Mapping[str, int]]) -> PerQuery:
-    """Return the `MEASURES` of each query; one without a hit counts with zeros.
+def measure(
+    rankings: Mapping[str, Ranking],
+    relevant: Mapping[str, Mapping[str, int]],
+    measures: Sequence[str] = MEASURES,
+) -> PerQuery:
+    """Return the measures of each query; one without a hit counts with zeros.
 
     Parameters
     ----------
@@ -38,6 +42,8 @@ def measure(rankings: Mapping[str, Ranking], relevant: Mapping[str, Mapping[str,
         {id of a query: ids of documents, best first}.
     relevant : mapping of str to mapping of str to int
         {id of a query: {id of a document: grade}}.
+    measures : sequence of str, default `MEASURES`
+        Some of them.
 
     Raises
     ------
@@ -48,12 +54,12 @@ def measure(rankings: Mapping[str, Ranking], relevant: Mapping[str, Mapping[str,
         import ir_measures
     except ImportError:
         raise missing("ir-measures", "lab") from None
-    names = {("RR" if name == "MRR" else name): name for name in MEASURES}
-    measures = [ir_measures.parse_measure(name) for name in names]
+    names = {("RR" if name == "MRR" else name): name for name in measures}
+    parsed = [ir_measures.parse_measure(name) for name in names]
     # trec_eval sorts by score, and breaks ties by id: distinct scores keep the order as it is.
     run = {query: {id: -float(rank) for rank, id in enumerate(ranking)} for query, ranking in rankings.items()}
-    found: PerQuery = {name: dict.fromkeys(relevant, 0.0) for name in MEASURES}
-    for one in ir_measures.iter_calc(measures, {query: dict(own) for query, own in relevant.items()}, run):
+    found: PerQuery = {name: dict.fromkeys(relevant, 0.0) for name in measures}
+    for one in ir_measures.iter_calc(parsed, {query: dict(own) for query, own in relevant.items()}, run):
         found[names[str(one.measure)]][one.query_id] = float(one.value)
     return found
 
