@@ -21,6 +21,7 @@ COMMANDS = (
     "collection",
     "evaluate",
     "sweep",
+    "study",
     "demo",
 )
 """The subcommands, in the order of the help. Each is the `command` of the module of its name."""

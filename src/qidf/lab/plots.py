@@ -1,0 +1,126 @@
+"""The plots of the studies, as SVG text. Knows cells; measures nothing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from qidf.engines.base import missing
+from qidf.lab.measures import BUDGETS
+from qidf.lab.studies import Cell
+from qidf.lab.studies.analyzers import ANALYZED
+from qidf.lab.sweeping import MEASURE
+
+_COLORS = ("#1f6f8b", "#c8553d", "#588157", "#8e6c8a", "#b08900", "#4a4e69", "#2a9d8f", "#e76f51", "#6d597a", "#577590")
+
+
+def plot(name: str, cells: dict[str, Cell]) -> str:
+    """Return the plot of a study.
+
+    Raises
+    ------
+    EngineError
+        matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise missing("matplotlib", "lab") from None
+    look: Any = {
+        "svg.hashsalt": "qidf",
+        "svg.fonttype": "none",
+        "font.family": "sans-serif",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.color": "#dddddd",
+        "axes.axisbelow": True,
+    }
+    with matplotlib.rc_context(look):
+        figure = Figure(figsize=(9, 5), layout="constrained")
+        FigureCanvasSVG(figure)
+        _DRAWN[name](figure.add_subplot(), cells)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return out.getvalue()
+
+
+def _weights(axes: Any, cells: dict[str, Cell]) -> None:
+    """Draw the gain over BM25 as q falls, a line a collection, their mean on top."""
+    rows = []
+    for cell in cells.values():
+        curve = cell["curves"][0]
+        gain = np.array(curve[MEASURE]) - cell["bm25"]
+        rows.append(gain)
+        axes.plot(curve["q"], gain, color=_COLORS[_group(cell) % len(_COLORS)], alpha=0.35, linewidth=1)
+    qs = next(iter(cells.values()))["curves"][0]["q"]
+    axes.plot(qs, np.mean(rows, axis=0), color="black", linewidth=2.5, label="mean, a = 1")
+    half = [np.array(cell["curves"][1][MEASURE]) - cell["bm25"] for cell in cells.values()]
+    axes.plot(qs, np.mean(half, axis=0), color="black", linewidth=2, linestyle="--", label="mean, a = 0.5")
+    for name in ("hapax", "auto"):
+        gain = float(np.mean([cell["predicted"][name][MEASURE] - cell["bm25"] for cell in cells.values()]))
+        axes.axhline(
+            gain, color=_COLORS[1 if name == "auto" else 0], linewidth=1.2, linestyle=":", label=f"{name}, mean"
+        )
+    axes.axhline(0, color="#888888", linewidth=1)
+    axes.set(xlabel="q (1 is BM25)", ylabel=f"gain of {MEASURE} over BM25", title=f"{len(cells)} collections")
+    axes.legend(frameon=False)
+
+
+def _group(cell: Cell) -> int:
+    about = cell["about"]
+    key = str(about.get("language", about.get("kind", "")))
+    return sum(map(ord, key))
+
+
+def _analyzers(axes: Any, cells: dict[str, Cell]) -> None:
+    """Draw the means of each analyzer: BM25, auto, and the best q."""
+    kinds: tuple[tuple[str, Callable[[Cell], float]], ...] = (
+        ("BM25", lambda own: own["bm25"]),
+        ("auto", lambda own: own["predicted"]["auto"][MEASURE]),
+        ("best q, a = 1 (labels)", lambda own: own["oracles"][0][MEASURE]),
+    )
+    places = np.arange(len(ANALYZED))
+    for i, (label, value) in enumerate(kinds):
+        heights = [float(np.mean([value(cell[name]) for cell in cells.values()])) for name in ANALYZED]
+        axes.bar(places + 0.27 * (i - 1), heights, 0.25, color=_COLORS[i], label=label)
+    axes.set_xticks(places, ANALYZED)
+    axes.set(ylabel=f"mean {MEASURE}", title=f"{len(cells)} collections")
+    axes.legend(frameon=False)
+
+
+def _scaling(axes: Any, cells: dict[str, Cell]) -> None:
+    """Draw the gains over BM25 against the number of documents."""
+    for i, (name, cell) in enumerate(cells.items()):
+        sizes = [own["documents"] for own in cell["sizes"]]
+        best = [own["oracles"][0][MEASURE] - own["bm25"] for own in cell["sizes"]]
+        auto = [own["predicted"]["auto"][MEASURE] - own["bm25"] for own in cell["sizes"]]
+        color = _COLORS[i % len(_COLORS)]
+        axes.plot(sizes, best, "o-", color=color, label=f"{name}, best q")
+        axes.plot(sizes, auto, "D--", color=color, label=f"{name}, auto")
+    axes.set_xscale("log")
+    axes.axhline(0, color="#888888", linewidth=1)
+    axes.set(xlabel="documents", ylabel=f"gain of {MEASURE} over BM25", title="The same queries among more documents")
+    axes.legend(frameon=False, fontsize="small")
+
+
+def _budgets(axes: Any, cells: dict[str, Cell]) -> None:
+    """Draw the mean share of the relevant documents against the budget."""
+    for i, name in enumerate(("BM25", "hapax", "auto", "best q")):
+        means = [
+            float(np.mean([cell["results"][name]["means"][f"R@{budget}-tokens"] for cell in cells.values()]))
+            for budget in BUDGETS
+        ]
+        axes.plot(BUDGETS, means, "o-", color=_COLORS[i], label=name)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(BUDGETS, [f"{budget:,}" for budget in BUDGETS])
+    axes.set(xlabel="tokens", ylabel="share of the relevant documents", title=f"{len(cells)} collections")
+    axes.legend(frameon=False)
+
+
+_DRAWN = {"weights": _weights, "analyzers": _analyzers, "scaling": _scaling, "budgets": _budgets}
