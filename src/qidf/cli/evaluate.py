@@ -27,6 +27,7 @@ qidf evaluate beir/ --analyzer code --q 1 --q hapax --q auto --json
 qidf evaluate beir/ --q 1 --q 0.6 --a 0.5 --queries 500 --seed 7
 qidf evaluate beir/ --engine lucene:/srv/index#body --output values.jsonl
 qidf evaluate beir/ --overflow skip --bytes-per-token 3.5
+qidf evaluate beir/ --q 1 --q auto --runs runs
 """
 
 
@@ -64,6 +65,9 @@ qidf evaluate beir/ --overflow skip --bytes-per-token 3.5
 @click.option(
     "--output", metavar="FILE", type=click.Path(readable=False), help="Write each query's values, as JSON lines."
 )
+@click.option(
+    "--runs", metavar="DIR", type=click.Path(readable=False), help="Write each ranking (100 hits) as a TREC run."
+)
 @options.json_output
 def command(
     folder: str,
@@ -76,6 +80,7 @@ def command(
     overflow: Any,
     bytes_per_token: float,
     output: str | None,
+    runs: str | None,
     as_json: bool,
 ) -> None:
     """Measure weights on the judged queries of DIR, a test collection as BEIR lays it out: corpus.jsonl,
@@ -98,6 +103,8 @@ def command(
         name = index.analyzer
     if output is not None:
         _write(output, judgments, results)
+    if runs is not None:
+        _write_runs(runs, results)
     if as_json:
         say_json(_plain(judgments, name, results))
         return
@@ -152,6 +159,24 @@ def _write(path: str, judgments: Judgments, results: list[Result]) -> None:
     finally:
         if os.path.exists(beside):
             os.unlink(beside)
+
+
+def _write_runs(folder: str, results: list[Result]) -> None:
+    """Write a run for each choice, by a name that `compare` can read the weights from."""
+    import os
+
+    from qidf.lab.trec import write_run
+
+    os.makedirs(folder, exist_ok=True)
+    for result in results:
+        q, a = result.weights
+        name = f"q={_short(q)}" + ("" if a is None else f",a={_short(a)}")
+        write_run(os.path.join(folder, f"{name}.run"), result.run, name)
+
+
+def _short(value: float | str) -> str:
+    """Return a number without a useless `.0`."""
+    return str(value).removesuffix(".0")
 
 
 def _plain(judgments: Judgments, analyzer: str, results: list[Result]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ COMMANDS = (
     "collection",
     "evaluate",
     "sweep",
+    "compare",
     "study",
     "demo",
 )

@@ -13,6 +13,7 @@ from qidf.engines import Engine
 from qidf.lab.beir import Judgments
 from qidf.lab.bootstrap import RESAMPLES, Difference, paired
 from qidf.lab.measures import BUDGETS, MEASURES, Overflow, fill, measure
+from qidf.lab.trec import Run
 from qidf.weighting import Q
 
 if TYPE_CHECKING:
@@ -44,12 +45,15 @@ class Result:
         {measure: {id of a query: value}}.
     differences : dict
         {measure: Difference to the first choice}; empty for that one.
+    run : dict
+        {id of a query: (id of a document, score) of its hits, best first}, at most `DEPTH`.
     """
 
     weights: Weights
     means: dict[str, float]
     values: dict[str, dict[str, float]]
     differences: dict[str, Difference]
+    run: Run
 
 
 def evaluate(
@@ -85,7 +89,8 @@ def evaluate(
     """
     results: list[Result] = []
     for number, weights in enumerate(choices, 1):
-        values = _values(index, judgments, weights, tokens, budgets, overflow)
+        run = _search(index, judgments.queries, weights, DEPTH)
+        values = _values(index, judgments, weights, run, tokens, budgets, overflow)
         first = results[0].values if results else None
         differences = {}
         if first is not None:
@@ -94,7 +99,7 @@ def evaluate(
                 base = [first[name][id] for id in ids]
                 differences[name] = paired(base, [own[id] for id in ids], resamples, seed)
         means = {name: sum(own.values()) / len(own) for name, own in values.items()}
-        results.append(Result(weights, means, values, differences))
+        results.append(Result(weights, means, values, differences, run))
         if progress:
             progress(number, len(choices))
     return results
@@ -104,12 +109,13 @@ def _values(
     index: Index | Engine,
     judgments: Judgments,
     weights: Weights,
+    run: Run,
     tokens: Mapping[str, int] | None,
     budgets: Sequence[int],
     overflow: Overflow,
 ) -> dict[str, dict[str, float]]:
-    rankings = _rankings(index, judgments.queries, weights, DEPTH)
-    values = measure({id: ranking[:DEPTH] for id, ranking in rankings.items()}, judgments.relevant)
+    rankings = {query: [id for id, _ in hits] for query, hits in run.items()}
+    values = measure(rankings, judgments.relevant)
     if tokens is None:
         return values
     depth, open_ = DEPTH, judgments.queries
@@ -125,15 +131,18 @@ def _values(
         depth *= 4
         open_ = short
         if open_:
-            rankings |= _rankings(index, open_, weights, depth)
+            deeper = _search(index, open_, weights, depth)
+            rankings |= {query: [id for id, _ in hits] for query, hits in deeper.items()}
     return values | {f"R@{budget}-tokens": walked[budget] for budget in budgets}
 
 
-def _rankings(index: Index | Engine, queries: Mapping[str, str], weights: Weights, k: int) -> dict[str, list[str]]:
+def _search(index: Index | Engine, queries: Mapping[str, str], weights: Weights, k: int) -> Run:
+    q, a = weights
     if isinstance(index, Engine):
-        return {id: [hit.id for hit in index.search(text, k, q=weights.q, a=weights.a)] for id, text in queries.items()}
-    ids, _ = index.search_many(list(queries.values()), min(k, max(1, index.documents)), q=weights.q, a=weights.a)
-    return {id: [hit for hit in row if hit is not None] for id, row in zip(queries, ids.tolist(), strict=True)}
+        return {id: [(hit.id, hit.score) for hit in index.search(text, k, q=q, a=a)] for id, text in queries.items()}
+    ids, scores = index.search_many(list(queries.values()), min(k, max(1, index.documents)), q=q, a=a)
+    rows = zip(queries, ids.tolist(), scores.tolist(), strict=True)
+    return {query: [hit for hit in zip(own, found, strict=True) if hit[0] is not None] for query, own, found in rows}
 
 
 __all__ = ["DEPTH", "MEASURES", "Result", "Weights", "evaluate"]
