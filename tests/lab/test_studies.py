@@ -126,6 +126,7 @@ def test_folders_that_are_none_or_two_of_a_name_are_errors(folders: list[str], t
 
 
 def test_parts_without_the_identifiers() -> None:
+    assert parts_only("") == parts_only(" … ") == ""
     assert parts_only("getUserById(x) __init__ sha256 plain") == "get User By Id x init sha 256 plain"
 
 

@@ -23,6 +23,7 @@ COMMANDS = (
     "sweep",
     "compare",
     "study",
+    "report",
     "demo",
 )
 """The subcommands, in the order of the help. Each is the `command` of the module of its name."""

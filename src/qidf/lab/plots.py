@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,11 @@ def plot(name: str, cells: dict[str, Cell]) -> str:
     EngineError
         matplotlib is not installed.
     """
+    return draw(lambda axes: _DRAWN[name](axes, cells))
+
+
+def draw(fill: Callable[[Any], None], size: tuple[float, float] = (9, 5)) -> str:
+    """Return the SVG of one pair of axes that `fill` draws into; `size` is in inches."""
     try:
         import matplotlib
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -42,12 +48,41 @@ def plot(name: str, cells: dict[str, Cell]) -> str:
         "axes.axisbelow": True,
     }
     with matplotlib.rc_context(look):
-        figure = Figure(figsize=(9, 5), layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
         FigureCanvasSVG(figure)
-        _DRAWN[name](figure.add_subplot(), cells)
+        fill(figure.add_subplot())
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return out.getvalue()
+
+
+def inline(svg: str, prefix: str) -> str:
+    """Return an SVG as it may stand within a page beside others: without prologue and metadata, ids of its own."""
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)
+    return re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
+
+
+def curves(axes: Any, swept: Cell) -> None:
+    """Draw one collection's nDCG@10 against q, with BM25, `hapax` and `auto` beside."""
+    for i, own in enumerate(swept["curves"]):
+        axes.plot(own["q"], own[MEASURE], "o-", markersize=3, color=_COLORS[i], label=f"a = {own['a']:g}")
+    axes.axhline(swept["bm25"], color="#888888", linewidth=1, label="BM25")
+    axes.axhline(swept["predicted"]["auto"][MEASURE], color=_COLORS[2], linewidth=1.5, linestyle="--", label="auto")
+    hapax = swept["predicted"]["hapax"]
+    axes.plot([hapax["q"]], [hapax[MEASURE]], "s", color="black", label="hapax")
+    axes.set(xlabel="q (1 is BM25)", ylabel=MEASURE)
+    axes.legend(frameon=False)
+
+
+def spectrum(axes: Any, bands: Sequence[tuple[int, int, int]]) -> None:
+    """Draw how many terms have a df in each band (low, high, terms)."""
+    labels = [f"{low:,}" if low == high else f"{low:,} to {high:,}" for low, high, _ in bands]
+    axes.bar(range(len(bands)), [terms for _, _, terms in bands], color=_COLORS[0])
+    axes.set_xticks(range(len(bands)), labels, rotation=60, ha="right", fontsize="small")
+    axes.set_yscale("log")
+    axes.set(xlabel="documents that hold the term (df)", ylabel="terms")
 
 
 def _weights(axes: Any, cells: dict[str, Cell]) -> None:
@@ -94,15 +129,15 @@ def _analyzers(axes: Any, cells: dict[str, Cell]) -> None:
     axes.legend(frameon=False)
 
 
-def _scaling(axes: Any, cells: dict[str, Cell]) -> None:
+def scaling(axes: Any, cells: dict[str, Cell]) -> None:
     """Draw the gains over BM25 against the number of documents."""
     for i, (name, cell) in enumerate(cells.items()):
         sizes = [own["documents"] for own in cell["sizes"]]
         best = [own["oracles"][0][MEASURE] - own["bm25"] for own in cell["sizes"]]
         auto = [own["predicted"]["auto"][MEASURE] - own["bm25"] for own in cell["sizes"]]
         color = _COLORS[i % len(_COLORS)]
-        axes.plot(sizes, best, "o-", color=color, label=f"{name}, best q")
-        axes.plot(sizes, auto, "D--", color=color, label=f"{name}, auto")
+        axes.plot(sizes, best, "o-", color=color, label=f"{name}, best q".removeprefix(", "))
+        axes.plot(sizes, auto, "D--", color=color, label=f"{name}, auto".removeprefix(", "))
     axes.set_xscale("log")
     axes.axhline(0, color="#888888", linewidth=1)
     axes.set(xlabel="documents", ylabel=f"gain of {MEASURE} over BM25", title="The same queries among more documents")
@@ -123,4 +158,4 @@ def _budgets(axes: Any, cells: dict[str, Cell]) -> None:
     axes.legend(frameon=False)
 
 
-_DRAWN = {"weights": _weights, "analyzers": _analyzers, "scaling": _scaling, "budgets": _budgets}
+_DRAWN = {"weights": _weights, "analyzers": _analyzers, "scaling": scaling, "budgets": _budgets}

@@ -62,7 +62,7 @@ def run(
         cell = _load(place)
         if cell is None:
             cell = study.measure(folder, settings)
-            _write(place, json.dumps(cell))
+            write(place, json.dumps(cell))
         cells[label] = cell
         if progress:
             progress(number, len(folders))
@@ -73,11 +73,11 @@ def run(
         "collections": cells,
     }
     tables = study.tables(cells)
-    _write(os.path.join(output, f"{name}.json"), json.dumps(result, indent=1) + "\n")
-    _write(os.path.join(output, f"{name}.md"), markdown(tables))
+    write(os.path.join(output, f"{name}.json"), json.dumps(result, indent=1) + "\n")
+    write(os.path.join(output, f"{name}.md"), markdown(tables))
     from qidf.lab.plots import plot
 
-    _write(os.path.join(output, f"{name}.svg"), plot(name, cells))
+    write(os.path.join(output, f"{name}.svg"), plot(name, cells))
     return result, tables
 
 
@@ -111,7 +111,8 @@ def _key(name: str, folder: str, settings: Settings) -> str:
     """Return a name for what is measured: another one where a file of the collection, the settings or qidf changed."""
     from qidf import __version__
 
-    parts: list[Any] = [name, os.path.abspath(folder), asdict(settings), __version__]
+    version = STUDIES[name].version
+    parts: list[Any] = [name, version, os.path.abspath(folder), asdict(settings), __version__]
     for base, _, files in sorted(os.walk(folder)):
         for file in sorted(files):
             status = os.stat(os.path.join(base, file))
@@ -128,7 +129,8 @@ def _load(path: str) -> Cell | None:
     return cell if isinstance(cell, dict) else None
 
 
-def _write(path: str, text: str) -> None:
+def write(path: str, text: str) -> None:
+    """Write a file, whole or not at all."""
     beside = f"{path}.{os.getpid()}"
     try:
         with open(beside, "w", encoding="utf-8") as file:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 QS = tuple(round(0.05 * i, 2) for i in range(1, 21))
 """0.05 to 1: what the published predictor is clamped to."""
 
-GAMMAS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0)
+GAMMAS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0)
 """Of idf^γ; 1 is BM25."""
 
 MEASURE = "nDCG@10"

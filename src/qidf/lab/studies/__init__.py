@@ -10,7 +10,7 @@ from qidf.lab.studies import analyzers, budgets, scaling, weights
 from qidf.lab.studies.base import Cell, Settings, Study, Table
 
 STUDIES = {
-    "weights": Study("q, the hapax predictor, auto, idf^γ, DFR-DPH", weights.measure, weights.tables),
+    "weights": Study("q, the hapax predictor, auto, idf^γ, DFR-DPH", weights.measure, weights.tables, version=2),
     "analyzers": Study("analyzers, each with BM25, the best q and auto", analyzers.measure, analyzers.tables),
     "scaling": Study("the same queries among more and more documents", scaling.measure, scaling.tables),
     "budgets": Study("what fits into a budget of tokens", budgets.measure, budgets.tables),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +43,7 @@ def parts_only(text: str) -> str:
 
     tokens = scanner("code").tokens(text)
     words = []
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+    for token, following in zip_longest(tokens, tokens[1:]):
         is_whole = following is not None and following.part and following.start < token.end
         if token.part or not is_whole:
             words.append(text[token.start : token.end])

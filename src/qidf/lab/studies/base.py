@@ -50,11 +50,14 @@ class Study:
         (folder of a collection, Settings) → Cell.
     tables : callable
         {name of a collection: Cell} → tables.
+    version : int
+        Goes up when a cell's content changes, so that older ones are measured again.
     """
 
     summary: str
     measure: Callable[[str, Settings], Cell]
     tables: Callable[[dict[str, Cell]], list[Table]]
+    version: int = 1
 
 
 def over_collections(gains: Sequence[float], seed: int = 0) -> dict[str, float]:
