@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 KERNELS := $(wildcard src/qidf/kernels/*.pyx src/qidf/kernels/*.pxd)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench lab docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/qidf demo
@@ -22,6 +22,16 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/engines.py --scores 100000000
 
+# A small study out of a public package's source, with no network but the package registry; well under a minute.
+lab: $(VENV)/.lab
+	mkdir -p build/lab
+	$(BIN)/python -m pip download --quiet --no-deps --only-binary :all: --dest build/lab networkx==3.4.2
+	$(BIN)/python -m zipfile -e build/lab/networkx-3.4.2-py3-none-any.whl build/lab/networkx
+	$(BIN)/qidf collection docstrings build/lab/networkx --lang python --output build/lab/docs --replace
+	$(BIN)/qidf collection docstrings build/lab/networkx --lang python --drop-name --output build/lab/docs-noname --replace
+	$(BIN)/qidf study weights build/lab/docs build/lab/docs-noname --output build/lab/results
+	$(BIN)/qidf report build/lab/docs-noname --html build/lab/report.html
+
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
@@ -37,7 +47,7 @@ $(VENV)/.core: $(VENV)/bin/python pyproject.toml setup.py $(KERNELS)
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.core
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.lab $(VENV)/.docs: $(VENV)/.%: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet --editable '.[$(if $(filter lint,$*),lint$(comma)test$(comma)bench,$*)]'
 	touch $@
 

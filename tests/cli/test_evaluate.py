@@ -89,3 +89,13 @@ def test_a_folder_that_is_no_collection(qidf: Run, tmp_path: Path) -> None:
     done = qidf("evaluate", tmp_path)
     assert done.returncode == 2
     assert "a BEIR folder has queries.jsonl and qrels/test.tsv" in done.stderr
+
+
+def test_relevant_documents_that_are_not_there_are_counted(qidf: Run, collection: Path) -> None:
+    with open(collection / "qrels" / "test.tsv", "a") as file:
+        first = (collection / "qrels" / "test.tsv").read_text().split("\t")[0]
+        file.write(f"{first}\tnowhere\t1\n{first}\tnothing\t1\n")
+    assert "2 relevant documents are not in the corpus: never found" in qidf("evaluate", collection).stdout
+    told = json.loads(qidf("evaluate", collection, "--q", "1", "--json").stdout)
+    assert told["unknown_documents"] == 2
+    assert told["results"][0]["R@100"] < 1

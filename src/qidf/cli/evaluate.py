@@ -106,7 +106,7 @@ def command(
     if runs is not None:
         _write_runs(runs, results)
     if as_json:
-        say_json(_plain(judgments, name, results))
+        say_json(_plain(judgments, name, results, tokens))
         return
     for line in _render(judgments, name, results, tokens, bytes_per_token, Style(sys.stdout)):
         say(line)
@@ -179,13 +179,16 @@ def _short(value: float | str) -> str:
     return str(value).removesuffix(".0")
 
 
-def _plain(judgments: Judgments, analyzer: str, results: list[Result]) -> dict[str, Any]:
+def _plain(judgments: Judgments, analyzer: str, results: list[Result], tokens: dict[str, int] | None) -> dict[str, Any]:
+    from qidf.lab.beir import unknown_documents
+
     return {
         "collection": judgments.folder,
         "analyzer": analyzer,
         "queries": len(judgments.queries),
         "judged": judgments.judged,
         "missing": judgments.missing,
+        "unknown_documents": None if tokens is None else unknown_documents(judgments, tokens),
         "results": [
             {
                 "q": result.weights.q,
@@ -206,12 +209,16 @@ def _render(
     bytes_per_token: float,
     style: Style,
 ) -> Iterator[str]:
+    from qidf.lab.beir import unknown_documents
     from qidf.lab.measures import MEASURES
 
     width = min(style.columns or 100, 100)
     missing = f"; {judgments.missing:,} more have no text that can be run" if judgments.missing else ""
     yield style("path", clean(judgments.folder)) + style("dim", f"  analyzer {clean(analyzer)}")
     yield f"{count(len(judgments.queries), 'judged query', 'judged queries')}{missing}"
+    if tokens is not None and (unknown := unknown_documents(judgments, tokens)):
+        text = f"{count(unknown, 'relevant document is', 'relevant documents are')} not in the corpus: never found"
+        yield style("dim", text)
     yield ""
     rows = [["", *MEASURES, f"{MEASURES[0]} against the first, 95 %", "p", "won", "lost"]]
     for result in results:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from qidf.errors import SourceError
@@ -78,6 +78,11 @@ def read_judgments(folder: str | os.PathLike[str], queries: int | None = None, s
         chosen = sorted(random.Random(seed).sample(chosen, most))
     kept = {id: relevant[id] for id in chosen}
     return Judgments(name, {id: texts[id] for id in chosen}, kept, len(relevant), len(relevant) - len(texts))
+
+
+def unknown_documents(judgments: Judgments, known: Container[str]) -> int:
+    """Return how many of the relevant documents are none of `known`: they can't be found, and count as not found."""
+    return sum(document not in known for own in judgments.relevant.values() for document in own)
 
 
 def read_corpus(folder: str | os.PathLike[str]) -> Iterator[Document]:
