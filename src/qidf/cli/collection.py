@@ -28,6 +28,13 @@ qidf collection commits repo.git --commits 200 --output beir --replace
 qidf collection commits . -o beir --json
 """
 
+PUBLISHED = """\
+qidf collection published coir:CodeSearchNet-go --split test -o go
+qidf collection published beir:scifact --output scifact --replace
+qidf collection published ir_datasets:cranfield -o cranfield --json
+qidf collection published go-queries-corpus go-qrels -o go
+"""
+
 BOTH = """\
 qidf collection docstrings src --lang python -o beir
 qidf collection commits . -o beir
@@ -104,6 +111,23 @@ def commits(repository: str, most: int, output: str, replace: bool, as_json: boo
     with bar("files") as progress:
         collection = collect(repository, commits=most, progress=progress)
     _finish(collection, output, replace, as_json)
+
+
+@command.command("published", short_help="CoIR, BEIR, ir_datasets.", epilog=options.epilog("Examples", PUBLISHED))
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--split", default="test", show_default=True, help="Which judgments.")
+@_written
+def published(sources: tuple[str, ...], split: str, output: str, replace: bool, as_json: bool) -> None:
+    """Make a published test collection one in BEIR's layout.
+
+    SOURCE is coir:NAME or beir:NAME of the Hugging Face hub, ir_datasets:NAME, or the folders of a dataset that was
+    downloaded before: corpus and queries, and judgments.
+    """
+    from qidf.lab.collection import check_place
+    from qidf.lab.published import read_published
+
+    check_place(output, replace)
+    _finish(read_published(sources, split), output, replace, as_json)
 
 
 def _finish(collection: Collection, output: str, replace: bool, as_json: bool) -> None:

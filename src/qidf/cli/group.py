@@ -28,7 +28,7 @@ COMMANDS = (
 )
 """The subcommands, in the order of the help. Each is the `command` of the module of its name."""
 
-SUBCOMMANDS = {"collection": ("docstrings", "commits")}
+SUBCOMMANDS = {"collection": ("docstrings", "commits", "published")}
 """Of the subcommands that are groups."""
 
 
