@@ -65,7 +65,14 @@ def test_a_stranger_s_configuration_runs_nothing(work: Work, tmp_path: Path) -> 
     script = tmp_path / "script"
     script.write_text(f"#!/bin/sh\ntouch {touched}\n")
     script.chmod(0o755)
-    for key in ("core.fsmonitor", "core.pager", "diff.external", "core.sshCommand", "diff.own.textconv"):
+    signed = work.git("cat-file", "commit", "HEAD").replace(
+        "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ\n -----END PGP SIGNATURE-----\n\n", 1
+    )
+    (tmp_path / "signed").write_text(signed)
+    work.git("reset", "--soft", work.git("hash-object", "-t", "commit", "-w", str(tmp_path / "signed")).strip())
+    work.git("config", "log.showSignature", "true")
+    keys = ("core.fsmonitor", "core.pager", "diff.external", "core.sshCommand", "diff.own.textconv", "gpg.program")
+    for key in keys:
         work.git("config", key, str(script))
     (work.path / ".git" / "info" / "attributes").write_text("*.py diff=own\n")
     repository = Repository(work.path)

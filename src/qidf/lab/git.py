@@ -111,7 +111,16 @@ class Repository:
     def commits(self, base: str, tip: str) -> Iterator[Commit]:
         """Yield what is reachable from `tip` and not from `base`, merges left out, newest first."""
         form = f"--format={_RECORD}%H{_FIELD}%B{_FIELD}"
-        options = ("--no-merges", "--raw", "--no-renames", "--no-abbrev", "-z", "--no-ext-diff", "--no-color")
+        options = (
+            "--no-merges",
+            "--no-show-signature",
+            "--raw",
+            "--no-renames",
+            "--no-abbrev",
+            "-z",
+            "--no-ext-diff",
+            "--no-color",
+        )
         text = self._run("log", *options, form, f"{base}..{tip}")
         for record in text.split(_RECORD)[1:]:
             id, message, rest = (*record.split(_FIELD, 2), "", "")[:3]
