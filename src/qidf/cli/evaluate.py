@@ -143,22 +143,16 @@ def _opened(
 def _write(path: str, judgments: Judgments, results: list[Result]) -> None:
     """Write a line a query and choice, whole or not at all."""
     import json
-    import os
 
-    beside = f"{path}.{os.getpid()}"
-    try:
-        with open(beside, "w", encoding="utf-8") as file:
-            for result in results:
-                for id in judgments.queries:
-                    values = {name: own[id] for name, own in result.values.items()}
-                    row = {"query": id, "q": result.weights.q, "a": result.weights.a, **values}
-                    file.write(json.dumps(row) + "\n")
-        os.replace(beside, path)
-    except OSError as error:
-        raise ValueError(f"can't write {path}: {error.strerror or error}") from None
-    finally:
-        if os.path.exists(beside):
-            os.unlink(beside)
+    from qidf.lab.files import write
+
+    lines = []
+    for result in results:
+        for id in judgments.queries:
+            values = {name: own[id] for name, own in result.values.items()}
+            row = {"query": id, "q": result.weights.q, "a": result.weights.a, **values}
+            lines.append(json.dumps(row) + "\n")
+    write(path, lines)
 
 
 def _write_runs(folder: str, results: list[Result]) -> None:

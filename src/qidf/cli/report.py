@@ -41,15 +41,15 @@ def command(folders: tuple[str, ...], html: str, analyzer: str, most: int | None
     from datetime import date
 
     from qidf import __version__
+    from qidf.lab.files import write
     from qidf.lab.page import VERDICTS, page
     from qidf.lab.reporting import plain, report
-    from qidf.lab.running import write
 
     reports = []
     for folder in folders:
         with bar(clean(folder)) as progress:
             reports.append(report(folder, analyzer=analyzer, queries=most, seed=seed, progress=progress))
-    write(html, page(reports, f"{date.today().isoformat()}, qidf {__version__}, seed {seed}"))
+    write(html, [page(reports, f"{date.today().isoformat()}, qidf {__version__}, seed {seed}")])
     if as_json:
         say_json([plain(own) for own in reports])
         return

@@ -14,7 +14,7 @@ from typing import Any
 
 from qidf.engines.base import missing
 from qidf.errors import SourceError
-from qidf.lab.collection import Collection
+from qidf.lab.collection import Collection, safe_id
 from qidf.sources import Document
 from qidf.sources.jsonl import SUFFIXES, JsonlSource
 
@@ -148,7 +148,7 @@ def _field(row: Mapping[str, Any], name: str, path: str) -> str:
     value = row.get(name)
     if value is None or value == "":
         raise SourceError(f"{path}: a row without {name}; expected {name} among {', '.join(map(str, row))}")
-    return str(value)
+    return safe_id(str(value))
 
 
 def _grade(row: Mapping[str, Any], path: str) -> int:
@@ -186,9 +186,9 @@ def _of_ir_datasets(name: str) -> Collection:
         )
     collection = Collection(about={"kind": "published", "name": f"ir_datasets:{name}"})
     try:
-        collection.documents = [Document(one.doc_id, one.default_text()) for one in dataset.docs_iter()]
-        texts = {one.query_id: one.default_text() for one in dataset.queries_iter()}
-        judged = ((one.query_id, one.doc_id, int(one.relevance)) for one in dataset.qrels_iter())
+        collection.documents = [Document(safe_id(one.doc_id), one.default_text()) for one in dataset.docs_iter()]
+        texts = {safe_id(one.query_id): one.default_text() for one in dataset.queries_iter()}
+        judged = ((safe_id(one.query_id), safe_id(one.doc_id), int(one.relevance)) for one in dataset.qrels_iter())
         _judge(collection, texts, judged)
     except OSError as error:
         raise SourceError(f"can't read {name}: {error}") from None

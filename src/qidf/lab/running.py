@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from qidf.errors import SourceError
+from qidf.lab.files import write
 from qidf.lab.studies import STUDIES, Cell, Settings, Table
 
 KEPT = ".cells"
@@ -62,7 +63,7 @@ def run(
         cell = _load(place)
         if cell is None:
             cell = study.measure(folder, settings)
-            write(place, json.dumps(cell))
+            write(place, [json.dumps(cell)])
         cells[label] = cell
         if progress:
             progress(number, len(folders))
@@ -73,11 +74,11 @@ def run(
         "collections": cells,
     }
     tables = study.tables(cells)
-    write(os.path.join(output, f"{name}.json"), json.dumps(result, indent=1) + "\n")
-    write(os.path.join(output, f"{name}.md"), markdown(tables))
+    write(os.path.join(output, f"{name}.json"), [json.dumps(result, indent=1) + "\n"])
+    write(os.path.join(output, f"{name}.md"), [markdown(tables)])
     from qidf.lab.plots import plot
 
-    write(os.path.join(output, f"{name}.svg"), plot(name, cells))
+    write(os.path.join(output, f"{name}.svg"), [plot(name, cells)])
     return result, tables
 
 
@@ -127,19 +128,3 @@ def _load(path: str) -> Cell | None:
     except (OSError, ValueError):
         return None
     return cell if isinstance(cell, dict) else None
-
-
-def write(path: str, text: str) -> None:
-    """Write a file, whole or not at all."""
-    beside = f"{path}.{os.getpid()}"
-    try:
-        with open(beside, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except OSError as error:
-        raise SourceError(f"can't write {path}: {error.strerror or error}") from None
-    finally:
-        if os.path.exists(beside):
-            os.unlink(beside)

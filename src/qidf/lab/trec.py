@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from qidf.errors import SourceError
+from qidf.lab.files import write
 
 Run: TypeAlias = dict[str, list[tuple[str, float]]]
 """{id of a query: (id of a document, score) of its hits, best first}."""
@@ -79,7 +80,7 @@ def write_run(path: str | os.PathLike[str], run: Mapping[str, Sequence[tuple[str
             own = np.float32(score)
             last = own if own < last else np.nextafter(last, np.float32(-np.inf))
             lines.append(f"{_field(query)} Q0 {_field(document)} {rank} {float(last)!r} {TAG}{_field(name)}\n")
-    _write(path, lines)
+    write(path, lines)
 
 
 def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
@@ -119,7 +120,7 @@ def write_qrels(path: str | os.PathLike[str], relevant: Mapping[str, Mapping[str
             if len(query.split()) != 1 or len(document.split()) != 1:
                 raise SourceError(f"TREC's judgments have no ids with white space: {query!r}, {document!r}")
             lines.append(f"{query} 0 {document} {grade}\n")
-    _write(path, lines)
+    write(path, lines)
 
 
 def _ordered(own: dict[str, float]) -> list[tuple[str, float]]:
@@ -152,19 +153,3 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
                     yield number, fields
     except OSError as error:
         raise SourceError(f"can't read {name}: {error.strerror or error}") from None
-
-
-def _write(path: str | os.PathLike[str], lines: Sequence[str]) -> None:
-    name = os.fspath(path)
-    beside = f"{name}.{os.getpid()}"
-    try:
-        with open(beside, "w", encoding="utf-8") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, name)
-    except OSError as error:
-        raise SourceError(f"can't write {name}: {error.strerror or error}") from None
-    finally:
-        if os.path.exists(beside):
-            os.unlink(beside)
