@@ -99,3 +99,16 @@ def test_relevant_documents_that_are_not_there_are_counted(qidf: Run, collection
     told = json.loads(qidf("evaluate", collection, "--q", "1", "--json").stdout)
     assert told["unknown_documents"] == 2
     assert told["results"][0]["R@100"] < 1
+
+
+def test_tokens_are_counted_by_one_rule(qidf: Run, collection: Path, tmp_path: Path) -> None:
+    tokenizers = load("lab", "tokenizers")
+    own = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0}, unk_token="?"))
+    own.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    own.save(str(tmp_path / "tokenizer.json"))
+    done = qidf("evaluate", collection, "--tokenizer", tmp_path / "tokenizer.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"in so many tokens ({tmp_path / 'tokenizer.json'})" in done.stdout
+    both = qidf("evaluate", collection, "--tokenizer", tmp_path / "tokenizer.json", "--bytes-per-token", "3")
+    assert both.returncode == 2
+    assert "either --tokenizer or --bytes-per-token" in both.stderr

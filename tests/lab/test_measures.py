@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qidf.lab.measures import MEASURES, Overflow, count_tokens, fill, measure
+from qidf.errors import SourceError
+from qidf.lab.measures import MEASURES, Overflow, count_tokens, fill, measure, tokenizer
 from tests.engines.required import load
 
 load("lab", "ir_measures")
@@ -92,3 +94,26 @@ def test_a_larger_budget_never_holds_less_without_skipping() -> None:
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("ää", 1), ("𝒳𝒳", 2)])
 def test_tokens_are_counted_in_bytes(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
+
+
+def test_tokens_are_counted_by_a_vocabulary(tmp_path: Path) -> None:
+    tokenizers = load("lab", "tokenizers")
+    own = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="?"))
+    own.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=60, special_tokens=["?"], show_progress=False)
+    own.train_from_iterator(["get user by id", "get the user", "set user"], trainer)
+    own.enable_truncation(2)
+    own.save(str(tmp_path / "tokenizer.json"))
+    counter = tokenizer(tmp_path / "tokenizer.json")
+    own.no_truncation()
+    text = "get the user by id " * 9
+    assert counter(text) == len(own.encode(text).ids) > 40
+    assert counter("") == 0
+
+
+def test_what_is_no_vocabulary_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no such file"):
+        tokenizer(tmp_path / "nothing")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(SourceError, match="is no tokenizer"):
+        tokenizer(tmp_path / "tokenizer.json")

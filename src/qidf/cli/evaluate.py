@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ qidf evaluate beir/ --q 1 --q 0.6 --a 0.5 --queries 500 --seed 7
 qidf evaluate beir/ --engine lucene:/srv/index#body --output values.jsonl
 qidf evaluate beir/ --overflow skip --bytes-per-token 3.5
 qidf evaluate beir/ --q 1 --q auto --runs runs
+qidf evaluate beir/ --tokenizer tokenizer.json
 """
 
 
@@ -63,6 +64,12 @@ qidf evaluate beir/ --q 1 --q auto --runs runs
     "--bytes-per-token", type=float, default=4.0, show_default=True, help="How tokens of a document are counted."
 )
 @click.option(
+    "--tokenizer",
+    metavar="FILE",
+    type=click.Path(readable=False),
+    help="Count tokens by a tokenizer.json (BPE and others) in place of bytes.",
+)
+@click.option(
     "--output", metavar="FILE", type=click.Path(readable=False), help="Write each query's values, as JSON lines."
 )
 @click.option(
@@ -79,6 +86,7 @@ def command(
     seed: int,
     overflow: Any,
     bytes_per_token: float,
+    tokenizer: str | None,
     output: str | None,
     runs: str | None,
     as_json: bool,
@@ -97,8 +105,9 @@ def command(
         resolve(weights.q, weights.a, analyzer=analyzer, hapax_density=0.0)
     if not 0.1 <= bytes_per_token <= 100:
         raise ValueError(f"bytes-per-token must be from 0.1 to 100, got {bytes_per_token!r}")
+    counter = _counter(tokenizer, bytes_per_token)
     judgments = read_judgments(folder, most, seed)
-    with _opened(folder, analyzer, url, bytes_per_token) as (index, tokens), bar("weights") as progress:
+    with _opened(folder, analyzer, url, counter) as (index, tokens), bar("weights") as progress:
         results = evaluate(index, judgments, choices, tokens=tokens, overflow=overflow, seed=seed, progress=progress)
         name = index.analyzer
     if output is not None:
@@ -108,24 +117,41 @@ def command(
     if as_json:
         say_json(_plain(judgments, name, results, tokens))
         return
-    for line in _render(judgments, name, results, tokens, bytes_per_token, Style(sys.stdout)):
+    for line in _render(
+        judgments, name, results, tokens, tokenizer or f"{bytes_per_token:g} bytes each", Style(sys.stdout)
+    ):
         say(line)
+
+
+def _counter(tokenizer: str | None, bytes_per_token: float) -> Callable[[str], int]:
+    """Return what counts a document's tokens; UsageError where both rules are given."""
+    from functools import partial
+
+    from click.core import ParameterSource
+
+    from qidf.lab import measures
+
+    if tokenizer is None:
+        return partial(measures.count_tokens, bytes_per_token=bytes_per_token)
+    context = click.get_current_context()
+    if context.get_parameter_source("bytes_per_token") == ParameterSource.COMMANDLINE:
+        raise click.UsageError("give either --tokenizer or --bytes-per-token", context)
+    return measures.tokenizer(tokenizer)
 
 
 @contextmanager
 def _opened(
-    folder: str, analyzer: str, url: str | None, bytes_per_token: float
+    folder: str, analyzer: str, url: str | None, counter: Callable[[str], int]
 ) -> Iterator[tuple[Index | Engine, dict[str, int] | None]]:
     """Yield the index, and the tokens of each document if there is a corpus to count them in."""
     from qidf.lab.beir import read_corpus
-    from qidf.lab.measures import count_tokens
     from qidf.lab.temporary import temporary_index
 
     tokens: dict[str, int] = {}
 
     def counted(documents: Iterator[Document]) -> Iterator[Document]:
         for document in documents:
-            tokens[document.id] = count_tokens(document.text, bytes_per_token)
+            tokens[document.id] = counter(document.text)
             yield document
 
     with ExitStack() as stack:
@@ -200,7 +226,7 @@ def _render(
     analyzer: str,
     results: list[Result],
     tokens: dict[str, int] | None,
-    bytes_per_token: float,
+    rule: str,
     style: Style,
 ) -> Iterator[str]:
     from qidf.lab.beir import unknown_documents
@@ -230,7 +256,7 @@ def _render(
     budgets = [name for name in results[0].means if name.endswith("-tokens")]
     if budgets:
         yield ""
-        yield style("dim", f"Share of the relevant documents in so many tokens ({bytes_per_token:g} bytes each)")
+        yield style("dim", f"Share of the relevant documents in so many tokens ({clean(rule)})")
         rows = [["", *(f"{int(name[2:-7]):,}" for name in budgets)]]
         rows += [[_name(result), *(f"{result.means[name]:.4f}" for name in budgets)] for result in results]
         yield from _table(rows, set(range(1, len(budgets) + 1)), style)

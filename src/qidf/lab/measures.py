@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from qidf.engines.base import missing
+from qidf.errors import SourceError
 
 MEASURES = ("nDCG@10", "R@100", "MRR", "Success@5")
 """By their names in ir-measures. MRR is the mean of its reciprocal rank (RR)."""
@@ -14,7 +16,7 @@ BUDGETS = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 """Tokens of a coding agent's context that may be filled with documents."""
 
 BYTES_PER_TOKEN = 4.0
-"""The rule by which a document's tokens are counted here: bytes of its UTF-8 / 4, rounded up."""
+"""How a document's tokens are counted unless a vocabulary is given: bytes of its UTF-8 / 4, rounded up."""
 
 Overflow: TypeAlias = Literal["stop", "skip", "truncate"]
 Ranking: TypeAlias = Sequence[str]
@@ -102,3 +104,28 @@ def fill(
 def count_tokens(text: str, bytes_per_token: float = BYTES_PER_TOKEN) -> int:
     """Return the tokens of a text by the rule of so many bytes each, rounded up."""
     return -int(-len(text.encode("utf-8", "surrogatepass")) // bytes_per_token)
+
+
+def tokenizer(path: str | os.PathLike[str]) -> Callable[[str], int]:
+    """Return what counts tokens by a vocabulary: a tokenizer.json of Hugging Face's tokenizers (BPE and others).
+
+    Raises
+    ------
+    SourceError
+        The file is none.
+    EngineError
+        tokenizers is not installed.
+    """
+    name = os.fspath(path)
+    if not os.path.isfile(name):
+        raise SourceError(f"no such file: {name}; give a tokenizer.json")
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise missing("tokenizers", "hub") from None
+    try:
+        loaded = Tokenizer.from_file(name)
+    except Exception as error:  # the library has no type of its own
+        raise SourceError(f"{name} is no tokenizer.json: {error}") from None
+    loaded.no_truncation()
+    return lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
