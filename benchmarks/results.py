@@ -11,15 +11,25 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 
-def sources(about: dict[str, Any]) -> str:
-    """Return the repositories of a collection, each with the commit that was read."""
+def sources(collection: Path, about: dict[str, Any]) -> str:
+    """Return the repositories that gave documents, each with the commit that was read."""
     if about.get("kind") == "commits":
         return f"{_repository(about['repository'])}: tree {about['base'][:12]}, commits up to {about['tip'][:12]}"
-    return ", ".join(f"{_repository(own['path'])} {own.get('commit', '')[:12]}" for own in about.get("sources", []))
+    given: Counter[str] = Counter()
+    with open(collection / "corpus.jsonl", encoding="utf-8") as lines:
+        for line in lines:
+            given[json.loads(line)["_id"].partition("/")[0]] += 1
+    found = [
+        f"{_repository(own['path'])} {own.get('commit', '')[:12]} ({given[own['path']]:,})"
+        for own in about.get("sources", [])
+        if given[own["path"]]
+    ]
+    return f"{len(found)} repositories: {', '.join(found)}" if found else str(about.get("name", ""))
 
 
 def _repository(name: str) -> str:
@@ -41,14 +51,14 @@ def main() -> None:
     lines = [
         "# Collections",
         "",
-        "Made by `qidf collection` from these repositories, at these commits.",
+        "Made by `qidf collection` from these repositories, at these commits; in brackets the functions of each.",
         "",
         "| collection | documents | queries | made of |",
         "|---|---:|---:|---|",
     ]
     for collection in arguments.collections:
         about = json.loads((collection / "collection.json").read_text())
-        row = [collection.name, f"{about['documents']:,}", f"{about['queries']:,}", sources(about)]
+        row = [collection.name, f"{about['documents']:,}", f"{about['queries']:,}", sources(collection, about)]
         lines.append(f"| {' | '.join(row)} |")
     (arguments.output / "collections.md").write_text("\n".join(lines) + "\n")
 
