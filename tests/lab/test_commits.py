@@ -108,3 +108,8 @@ def test_messages_without_trailers_and_numbers() -> None:
     message = "Fix the cache (#12, #13)\n\nIt was slow, see GH-7 and #9.\n\n"
     message += "Co-authored-by: B <b@c>\nFixes: #4\nchange-id: I1\n"
     assert clean_message(message) == "Fix the cache\n\nIt was slow, see  and ."
+
+
+def test_messages_written_to_take_long_take_no_time() -> None:
+    assert clean_message(f"Fix ({'#1111111' * 1000}") == f"Fix ({'#1111111' * 999}"
+    assert clean_message(f"Fix{' ' * 100_000}it (#1,  #2, a/b#3)") == f"Fix{' ' * 100_000}it"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from qidf.lab.functions import find_functions
 from qidf.lab.languages import LANGUAGES, is_source, is_test
+from qidf.sources.text import UnfitError
 from tests.engines.required import load
 
 load("lab", "tree_sitter")
@@ -90,6 +91,20 @@ def test_what_does_not_parse_is_kept_as_far_as_it_does(language: str) -> None:
     text, expected = SOURCES[language]
     first = expected[0][0]
     assert first in [one.name for one in find_functions(f"{text}\n((( {{ @@ \x01 \ufffd", language)]
+
+
+def test_what_nothing_closes_is_given_up() -> None:
+    with pytest.raises(UnfitError, match="too hard to parse"):
+        find_functions("(" * 60_000, "go")
+    many = "\n".join(f"// Number {i} is here.\nfunc F{i}() {{\n}}" for i in range(9_000))
+    assert len(find_functions(f"package a\n{many}", "go")) == 9_000
+
+
+def test_a_comment_of_nothing_but_spaces_takes_no_time() -> None:
+    text = (
+        f"package a\n\n// Add {' ' * 200_000}two.\nfunc Add() {{\n}}\n/* Of {'*' * 200_000} it. **/\nfunc Of() {{}}\n"
+    )
+    assert [one.doc for one in find_functions(text, "go")] == ["Add two.", f"Of {'*' * 200_000} it."]
 
 
 @given(st.text(max_size=300), st.sampled_from(sorted(LANGUAGES)))

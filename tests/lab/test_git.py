@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from types import GeneratorType
 
 import pytest
 
@@ -89,3 +90,25 @@ def test_what_is_no_repository_is_an_error(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(tmp_path / "empty")], check=True)
     with pytest.raises(SourceError, match="no commit"):
         Repository(tmp_path / "empty")
+
+
+def test_a_message_may_hold_anything(work: Work) -> None:
+    message = "Say \x1e and \x1f\n\n:100644 100644 a b M\x1fid\ttab\x1e\nand more"
+    id = work.commit(message, {"a.py": "one = 3\n"})
+    work.commit("Nothing at all", {})
+    repository = Repository(work.path)
+    nothing, odd, *_ = repository.commits(repository.mainline(9)[-1], repository.head)
+    assert (nothing.message.strip(), nothing.changes) == ("Nothing at all", [])
+    assert (odd.id, odd.message.strip(), odd.changes) == (id, message, [("M", "a.py")])
+
+
+def test_a_repository_that_breaks_off_is_an_error(work: Work) -> None:
+    repository = Repository(work.path)
+    oids = [blob.oid for blob in repository.tree(repository.head)]
+    reading = repository.read(oids * 2)
+    assert isinstance(reading, GeneratorType)
+    next(reading)
+    assert reading.gi_frame is not None
+    reading.gi_frame.f_locals["process"].kill()
+    with pytest.raises(SourceError, match="git stopped while reading"):
+        list(reading)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,6 +59,19 @@ def test_weights_that_are_none_are_an_error(asked: Asked) -> None:
     for weights in (np.full(asked.terms.dfs.size, math.nan), np.ones(1), -np.ones(asked.terms.dfs.size)):
         with pytest.raises(ValueError, match="finite numbers of at least 0"):
             asked.index.rank_many(asked.terms, weights)
+
+
+def test_terms_and_parts_of_another_index_are_errors(asked: Asked, tmp_path: Path) -> None:
+    other = Index.build([("a", "one getUser")], tmp_path / "index", analyzer="standard")
+    with pytest.raises(ValueError, match="those of another index"):
+        other.rank_many(asked.terms, np.ones(asked.terms.dfs.size))
+    terms = other.analyze_many(["one"])
+    with pytest.raises(ValueError, match="an array for each of 1 segments, got 0"):
+        other.rank_many(terms, np.ones(1), parts=[])
+    with pytest.raises(ValueError, match="sizes do not fit"):
+        other.rank_many(terms, np.ones(1), parts=[np.ones(1)])
+    with pytest.raises(TypeError, match="got one str"):
+        other.analyze_many("one")
 
 
 def test_the_best_of_equal_settings_is_the_one_closest_to_bm25() -> None:

@@ -380,9 +380,7 @@ class Index:
         k1, b = check_bm25(k1, b)
         if threads is not None:
             threads = min(check_count("threads", threads), MOST_THREADS)
-        if isinstance(queries, str):
-            raise TypeError("queries must be a sequence of str, got one str")
-        queries = [_as_text(query, "query") for query in queries]
+        queries = _as_queries(queries)
         scheme, batch = self.scheme(q, a), self._get_batch()
         terms = batch.analyze(queries, with_shapes=scheme.q_shaped != scheme.q_word)
         weights = batch.weigh(terms, scheme, odds)
@@ -390,7 +388,7 @@ class Index:
 
     def analyze_many(self, queries: Sequence[str]) -> Terms:
         """Return the known terms of many queries, to be weighed and ranked again and again (see `qidf.lab`)."""
-        return self._get_batch().analyze([_as_text(query, "query") for query in queries])
+        return self._get_batch().analyze(_as_queries(queries))
 
     def weigh_many(
         self, terms: Terms, *, q: Q | str = "auto", a: float | None = None, odds: str = "lucene"
@@ -420,6 +418,11 @@ class Index:
         weights = np.ascontiguousarray(weights, np.float64)
         if weights.shape != terms.dfs.shape or not (np.isfinite(weights) & (weights >= 0)).all():
             raise ValueError(f"weights must hold {terms.dfs.size} finite numbers of at least 0")
+        if parts is not None and len(parts) != len(self._segments):
+            raise ValueError(f"parts must hold an array for each of {len(self._segments)} segments, got {len(parts)}")
+        sizes = [segment.terms for segment in self._segments]
+        if terms.numbers.shape[1:] != (len(sizes),) or (terms.numbers >= sizes).any():
+            raise ValueError("terms are those of another index: analyze the queries with this one")
         norms = self._get_norms(k1, b)
         return self._get_batch().rank(terms, weights, check_count("k", k), norms, settings=(k1, b), parts=parts)
 
@@ -590,6 +593,12 @@ def _as_documents(items: Iterable[Document | tuple[str, str]]) -> Iterable[Docum
             except TypeError as error:
                 raise SourceError(str(error)) from None
         yield document
+
+
+def _as_queries(queries: Sequence[str]) -> list[str]:
+    if isinstance(queries, str):
+        raise TypeError("queries must be a sequence of str, got one str")
+    return [_as_text(query, "query") for query in queries]
 
 
 def _as_text(value: object, name: str) -> str:

@@ -32,7 +32,7 @@ _TRAILER = re.compile(
     r"|^\(cherry picked from |^PiperOrigin-RevId",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\s*\((?:[\w./-]*#\d+(?:,\s*)?)+\)|(?<!\w)#\d+\b|\bGH-\d+\b")
+_NUMBER = re.compile(r"(?<!\s)\s*+\((?:[\w./-]*+#\d++(?:,\s*+)?+)++\)|(?<!\w)#\d+\b|\bGH-\d+\b")  # linear in the text
 _SKIPPED = re.compile(
     r"(?:revert|merge|bump|release)\b|(?:build|chore)\(deps|v?\d+\.\d+|update changelog|fixup!|squash!", re.IGNORECASE
 )

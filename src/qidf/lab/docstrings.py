@@ -148,7 +148,11 @@ def _functions(path: str, text: str, language: str, skipped: Counter[str]) -> li
     if _GENERATED.search(text[:_HEAD]):
         skipped["generated files"] += 1
         return []
-    return find_functions(text, language)
+    try:
+        return find_functions(text, language)
+    except UnfitError as error:
+        skipped[f"files that are {error.reason}"] += 1
+        return []
 
 
 def _files(

@@ -6,16 +6,20 @@ Knows one file at a time; filters nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qidf.engines.base import missing
 from qidf.lab.languages import LANGUAGES
+from qidf.sources.text import UnfitError
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+WIDEST = 50_000
+"""Children of a node: to look for functions among n takes a time that grows with n², here about a second."""
 
 
 class Function(NamedTuple):
@@ -50,16 +54,21 @@ def find_functions(text: str, language: str) -> list[Function]:
 
     Raises
     ------
+    UnfitError
+        A node has more than `WIDEST` children: so many brackets that nothing closes, so many lines of data.
     EngineError
         tree-sitter or the grammar is not installed.
     """
     data = text.encode("utf-8", "replace")
-    parser, captures = _grammar(language)
+    parser, find = _grammar(language)
     starts = [0, *(match.end() for match in re.finditer(b"\n", data))]
     comments: dict[int, tuple[int, bytes]] = {}  # by the row of its end: the row where it begins, what it says
     skipped: dict[int, int] = {}
     found: list[tuple[Node, bytes]] = []
-    for _, match in captures(parser.parse(data).root_node):
+    root = parser.parse(data).root_node
+    if _is_too_wide(root):
+        raise UnfitError("too hard to parse")
+    for _, match in find(root):
         for kind, nodes in match.items():
             for node in nodes:
                 if kind in ("comment", "skip"):
@@ -96,6 +105,21 @@ def _grammar(language: str) -> tuple[Any, Any]:
         raise missing(own.package, "lab") from None
     query = tree_sitter.Query(grammar, own.functions)
     return tree_sitter.Parser(grammar), lambda node: tree_sitter.QueryCursor(query).matches(node)
+
+
+def _is_too_wide(root: Node) -> bool:
+    if root.descendant_count <= WIDEST:
+        return False
+    cursor = root.walk()
+    while True:
+        node = cursor.node
+        if node is not None and node.child_count > WIDEST:
+            return True
+        if cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return False
 
 
 def _note(
@@ -153,9 +177,7 @@ def _docstring(node: Node, data: bytes, start: int) -> tuple[bytes, bytes]:
     return text, data[start : first.start_byte].rstrip() + data[first.end_byte : node.end_byte]
 
 
-_OPENING = re.compile(
-    r"^\s*(?:/\*+!?(?!/)|\*+/|\*+(?!/)|//[/!]*|#+!?|=begin\b|=end\b)?[ \t]?(?P<text>.*?)\s*(?:\*+/)?\s*$"
-)
+_OPENING = re.compile(r"/\*+!?(?!/)|\*+/|\*+(?!/)|//[/!]*|#+!?|=begin\b|=end\b")
 _TAG = re.compile(
     r"(?:@(?!code\b|link\b)\w|\\(?:param|return|arg|sa|see)\b|:\w+[^:]*:|-{3,}|={3,}"
     r"|(?:# )?(?:Args|Arguments|Parameters|Params|Returns?|Raises|Yields|Examples?|Notes?)\s*:?$)"
@@ -168,11 +190,13 @@ _BRIEF = re.compile(r"^[@\\](?:brief|short|summary|description|desc)\b\s*")
 
 def _first_paragraph(comment: str) -> str:
     lines: list[str] = []
-    for line in comment.splitlines():
-        if _DIRECTIVE.match(line.strip()):
+    for line in map(str.strip, comment.splitlines()):
+        if _DIRECTIVE.match(line):
             continue
-        match = _OPENING.match(line)
-        text = _BRIEF.sub("", match["text"].strip()) if match else line.strip()
+        text = _OPENING.sub("", line, count=1) if _OPENING.match(line) else line
+        if text.endswith("*/"):
+            text = text.removesuffix("*/").rstrip("*")
+        text = _BRIEF.sub("", text.strip())
         if (not text or _TAG.match(text)) and (lines or text):
             break
         if text:
@@ -185,9 +209,3 @@ def _text(code: bytes) -> str:
     from textwrap import dedent
 
     return dedent(code.decode("utf-8", "replace"))
-
-
-def words(text: str) -> Iterator[str]:
-    """Yield the words of a text: runs of letters and digits."""
-    for match in re.finditer(r"\w+", text):
-        yield match.group()

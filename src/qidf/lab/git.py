@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from qidf.errors import SourceError
 
@@ -21,7 +21,6 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 _OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-_FIELD, _RECORD = "\x1f", "\x1e"
 _REGULAR = ("100644", "100755")
 
 
@@ -84,33 +83,24 @@ class Repository:
 
     def read(self, oids: Iterable[str]) -> Iterator[bytes | None]:
         """Yield the content of each blob in turn, None for one that is not there (a partial clone)."""
-        with subprocess.Popen(
-            [*self._command, "cat-file", "--batch"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=self._environment(),
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                for oid in oids:
-                    process.stdin.write(f"{oid}\n".encode())
-                    process.stdin.flush()
-                    head = process.stdout.readline().split()
-                    if len(head) != 3:
-                        yield None
-                        continue
-                    content = process.stdout.read(int(head[2]) + 1)
-                    if len(content) != int(head[2]) + 1:
-                        raise SourceError(f"git stopped while reading {self.path}")
-                    yield content[:-1]
-            finally:
-                process.kill()
+        command = [*self._command, "cat-file", "--batch"]
+        pipe = subprocess.PIPE
+        try:
+            with subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=self._environment()
+            ) as process:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                try:
+                    for oid in oids:
+                        yield _read_blob(process.stdin, process.stdout, oid)
+                finally:
+                    process.kill()
+        except (OSError, EOFError):  # also what closing the pipe raises
+            raise SourceError(f"git stopped while reading {self.path}") from None
 
     def commits(self, base: str, tip: str) -> Iterator[Commit]:
         """Yield what is reachable from `tip` and not from `base`, merges left out, newest first."""
-        form = f"--format={_RECORD}%H{_FIELD}%B{_FIELD}"
         options = (
             "--no-merges",
             "--no-show-signature",
@@ -120,15 +110,16 @@ class Repository:
             "-z",
             "--no-ext-diff",
             "--no-color",
+            "--encoding=UTF-8",
+            "--format=%H%x00%B%x00",  # no message holds a NUL
         )
-        text = self._run("log", *options, form, f"{base}..{tip}")
-        for record in text.split(_RECORD)[1:]:
-            id, message, rest = (*record.split(_FIELD, 2), "", "")[:3]
+        fields = deque(self._run("log", *options, f"{base}..{tip}").split("\0"))
+        while len(fields) > 2:  # an empty one is the last
+            id, message, _ = (fields.popleft() for _ in range(3))
             changes = []
-            fields = [field.lstrip("\n") for field in rest.split("\0")]
-            for head, path in pairwise(fields):
-                if head.startswith(":") and (parts := head.split()):
-                    changes.append((parts[-1][:1], path))
+            while fields[0].lstrip("\n").startswith(":"):
+                status, path = fields.popleft().split()[-1], fields.popleft()
+                changes.append((status[:1], path))
             yield Commit(id, message, changes)
 
     def _run(self, *arguments: str, what: str = "") -> str:
@@ -148,6 +139,22 @@ class Repository:
         # whose folder it is does not matter to one who only reads
         safe = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
         return {**kept, **_ENVIRONMENT, **safe}
+
+
+def _read_blob(asked: IO[bytes], answered: IO[bytes], oid: str) -> bytes | None:
+    """Ask `git cat-file --batch` for one blob; EOFError or OSError where it has stopped."""
+    asked.write(f"{oid}\n".encode())
+    asked.flush()
+    head = answered.readline().split()
+    if not head:
+        raise EOFError
+    if len(head) != 3:  # `OID missing`
+        return None
+    size = int(head[2])
+    content = answered.read(size + 1)
+    if len(content) != size + 1:
+        raise EOFError
+    return content[:-1]
 
 
 def is_repository(path: str | os.PathLike[str]) -> bool:
