@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.required import load
+from tests.lab.folders import make
 
 load("lab", "ir_measures")
 
@@ -19,15 +20,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def collection(tmp_path: Path) -> Path:
     """Return a BEIR folder whose queries are found by a rare word that common ones drown."""
-    place = tmp_path / "beir"
-    (place / "qrels").mkdir(parents=True)
-    texts = {f"d{i}": f"the file is read and the file is written by rare{i} and a of to" for i in range(12)}
-    texts |= {f"e{i}": "the the the file file file is is read written" for i in range(8)}
-    (place / "corpus.jsonl").write_text("".join(json.dumps({"_id": i, "text": t}) + "\n" for i, t in texts.items()))
-    rows = [json.dumps({"_id": f"q{i}", "text": f"where is the file read written rare{i} file"}) for i in range(12)]
-    (place / "queries.jsonl").write_text("\n".join(rows))
-    (place / "qrels" / "test.tsv").write_text("".join(f"q{i}\td{i}\t1\n" for i in range(12)))
-    return place
+    return make(tmp_path / "beir")
 
 
 def test_a_table_for_people(qidf: Run, collection: Path) -> None:

@@ -89,8 +89,6 @@ def docstrings(
     check_place(output, replace)
     with bar("files") as progress:
         collection = collect(paths, lang, queries, drop_name=drop_name, progress=progress)
-    share = collection.about["docstrings with the function's name"]
-    collection.notes.append(f"{share:.0%} of the docstrings hold the function's own name")
     _finish(collection, output, replace, as_json)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qidf.analysis import ANALYZERS
 from qidf.cli import options
 from qidf.cli.output import Style, clean, count, fold, say, say_json
 from qidf.cli.progress import bar
@@ -33,13 +32,7 @@ _SHOWN = 90
 @click.argument("second", metavar="RUN_B", type=click.Path(readable=False))
 @click.option("--collection", metavar="DIR", type=click.Path(readable=False), help="Judged queries, in BEIR's layout.")
 @click.option("--qrels", metavar="FILE", type=click.Path(readable=False), help="TREC judgments, in its place.")
-@click.option(
-    "--analyzer",
-    type=click.Choice(sorted(ANALYZERS)),
-    default="standard",
-    show_default=True,
-    help="How the collection is indexed, to tell which terms decided.",
-)
+@options.analyzer("How the collection is indexed, to tell which terms decided.")
 @click.option("--top", type=int, default=5, show_default=True, help="Queries of each side that are shown.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
 @options.json_output
@@ -75,9 +68,7 @@ def command(
         relevant = read_qrels(qrels)
     (run_a, tag_a), (run_b, tag_b) = read_run(first), read_run(second)
     compared = compare(relevant, run_a, run_b, seed=seed)
-    shown = [one for one in compared.moved if one.change > 0][:top] + [one for one in compared.moved if one.change < 0][
-        :top
-    ]
+    shown = compared.won[:top] + compared.lost[:top]
     weights = _weights(tag_a), _weights(tag_b)
     found: dict[str, list[Cause]] = {}
     if collection is not None and None not in weights and shown:
@@ -143,15 +134,13 @@ def _render(
     for which, missing in zip("AB", compared.missing, strict=True):
         if missing:
             yield style("dim", f"{count(missing, 'judged query', 'judged queries')} without a hit in {which}")
-    for title, sign in (("Won by B", 1), ("Lost by B", -1)):
-        rows = [one for one in compared.moved if one.change * sign > 0]
+    for title, rows, mood in (("Won by B", compared.won, "good"), ("Lost by B", compared.lost, "bad")):
         if not rows:
             continue
         yield ""
         yield style("bold", title) + style("dim", f"  the {min(top, len(rows))} that moved most of {len(rows):,}")
         for one in rows[:top]:
-            ranks = f"{one.first_rank or 'none'} → {one.second_rank or 'none'}"
-            yield f"{style('good' if sign > 0 else 'bad', f'{one.change:+.4f}')}  rank {ranks}  {clean(one.document)}"
+            yield f"{style(mood, f'{one.change:+.4f}')}  rank {one.ranks}  {clean(one.document)}"
             text = " ".join(texts.get(one.query, one.query).split())
             yield "  " + clean(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
             if found.get(one.query):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qidf.analysis import ANALYZERS
 from qidf.cli import options
 from qidf.cli.output import Style, clean, count, fold, say, say_json, table
 from qidf.cli.progress import bar
@@ -34,13 +33,7 @@ qidf evaluate beir/ --tokenizer tokenizer.json
 
 @click.command("evaluate", short_help="Measure weights on judged queries.", epilog=options.epilog("Examples", EXAMPLES))
 @click.argument("folder", metavar="DIR", type=click.Path(readable=False))
-@click.option(
-    "--analyzer",
-    type=click.Choice(sorted(ANALYZERS)),
-    default="standard",
-    show_default=True,
-    help="How corpus.jsonl is indexed.",
-)
+@options.analyzer("How corpus.jsonl is indexed.")
 @click.option(
     "--engine",
     "url",
@@ -51,8 +44,7 @@ qidf evaluate beir/ --tokenizer tokenizer.json
     "--q", "qs", metavar="auto|hapax|NUMBER", multiple=True, help="Weights; several times. [default: 1, hapax, auto]"
 )
 @click.option("--a", type=float, help="Exponent of a term's count in the query, for each --q. [default: goes with it]")
-@click.option("--queries", "most", type=int, help="The most queries; of more, so many at random. [default: all]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn at random.")
+@options.sampled
 @click.option(
     "--overflow",
     type=click.Choice(("stop", "skip", "truncate")),

@@ -92,6 +92,29 @@ def for_engine(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"q": arguments["q"], "a": arguments["a"]}
 
 
+def analyzer(help: str) -> Callable[[F], F]:
+    """Add --analyzer, what a collection is indexed with; `standard` by default."""
+    from qidf.analysis import ANALYZERS
+
+    choices = click.Choice(sorted(ANALYZERS))
+    return click.option("--analyzer", type=choices, default="standard", show_default=True, help=help)
+
+
+def sampled(function: F) -> F:
+    """Add --queries and --seed: how many of the judged queries are asked, and what is drawn at random."""
+    for decorate in (
+        click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn at random."),
+        click.option(
+            "--queries",
+            "most",
+            type=int,
+            help="The most queries of a collection; of more, so many at random. [default: all]",
+        ),
+    ):
+        function = decorate(function)
+    return function
+
+
 def json_output(function: F) -> F:
     """Add --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON (ASCII) on standard output.")(function)

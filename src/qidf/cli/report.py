@@ -7,7 +7,6 @@ import sys
 
 import click
 
-from qidf.analysis import ANALYZERS
 from qidf.cli import options
 from qidf.cli.output import Style, clean, fold, say, say_json
 from qidf.cli.progress import bar
@@ -22,15 +21,8 @@ qidf report beir/ --html report.html --analyzer simple --json
 @click.command("report", short_help="A page: does it help here?", epilog=options.epilog("Examples", EXAMPLES))
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option("--html", "html", metavar="FILE", required=True, type=click.Path(readable=False), help="The page.")
-@click.option(
-    "--analyzer",
-    type=click.Choice(sorted(ANALYZERS)),
-    default="standard",
-    show_default=True,
-    help="What your index is analyzed with.",
-)
-@click.option("--queries", "most", type=int, help="The most queries; of more, so many at random. [default: all]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn at random.")
+@options.analyzer("What your index is analyzed with.")
+@options.sampled
 @options.json_output
 def command(folders: tuple[str, ...], html: str, analyzer: str, most: int | None, seed: int, as_json: bool) -> None:
     """Write a page about collections in BEIR's layout: keep BM25, switch on q-IDF, or reindex with code, with the

@@ -32,15 +32,8 @@ qidf study budgets go/ --analyzer simple -o results
     type=click.Path(readable=False),
     help="Where NAME.json, NAME.md and NAME.svg are written.",
 )
-@click.option(
-    "--analyzer",
-    type=click.Choice(("code", "simple", "standard", "word")),
-    default="standard",
-    show_default=True,
-    help="How collections are indexed; analyzers compares all.",
-)
-@click.option("--queries", "most", type=int, help="The most queries of a collection, drawn at random. [default: all]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn at random.")
+@options.analyzer("How collections are indexed; analyzers compares all.")
+@options.sampled
 @options.json_output
 def command(
     name: str, folders: tuple[str, ...], output: str, analyzer: str, most: int | None, seed: int, as_json: bool

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qidf.analysis import ANALYZERS
 from qidf.cli import options
 from qidf.cli.output import Style, clean, count, fold, say, say_json, table
 from qidf.cli.progress import bar
@@ -28,17 +27,10 @@ _BAR = 16
 
 @click.command("sweep", short_help="A measure as q goes from 0.05 to 1.", epilog=options.epilog("Examples", EXAMPLES))
 @click.argument("folder", metavar="DIR", type=click.Path(readable=False))
-@click.option(
-    "--analyzer",
-    type=click.Choice(sorted(ANALYZERS)),
-    default="standard",
-    show_default=True,
-    help="How corpus.jsonl is indexed.",
-)
+@options.analyzer("How corpus.jsonl is indexed.")
 @click.option("--q", "qs", metavar="NUMBER", type=float, multiple=True, help="Values; several times. [default: 20]")
 @click.option("--a", "exponents", type=float, multiple=True, help="Exponents of counts. [default: 1 and 0.5]")
-@click.option("--queries", "most", type=int, help="The most queries; of more, so many at random. [default: all]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn at random.")
+@options.sampled
 @options.json_output
 def command(
     folder: str,

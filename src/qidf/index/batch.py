@@ -136,12 +136,12 @@ class Batch:
 
     def weigh(self, terms: Terms, scheme: Scheme, odds: str = "lucene") -> NDArray[np.float64]:
         """Return the weight of each term: `term_weights`, computed once for each distinct df and count."""
-        weights = _by_value(terms.dfs, lambda n: self._idf(n, scheme.q_word, odds))
+        weights = by_value(terms.dfs, lambda n: self._idf(n, scheme.q_word, odds))
         if scheme.q_shaped != scheme.q_word:
-            shaped = _by_value(terms.dfs, lambda n: self._idf(n, scheme.q_shaped, odds))
+            shaped = by_value(terms.dfs, lambda n: self._idf(n, scheme.q_shaped, odds))
             weights = np.where(terms.shaped, shaped, weights)
         with np.errstate(over="ignore"):
-            weights = _by_value(terms.counts, lambda count: count_factor(count, scheme.a)) * weights
+            weights = by_value(terms.counts, lambda count: count_factor(count, scheme.a)) * weights
         if not np.isfinite(weights).all():
             raise ValueError(f"scheme must keep every weight within a float's range, got {scheme!r}")
         return weights
@@ -169,7 +169,7 @@ class Batch:
         return kept[1]
 
 
-def _by_value(values: NDArray[np.int64], function: Callable[[int], float]) -> NDArray[np.float64]:
+def by_value(values: NDArray[np.int64], function: Callable[[int], float]) -> NDArray[np.float64]:
     """Return `function` of each of `values` (≥ 0), called once for each distinct one."""
     if not values.size:
         return np.zeros(0)

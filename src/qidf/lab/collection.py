@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from qidf.errors import SourceError
+from qidf.lab.files import put
 from qidf.sources import Document
 
 ABOUT = "collection.json"
@@ -51,6 +52,12 @@ def safe_id(name: str) -> str:
     return _UNSAFE.sub(lambda match: f"%{ord(match.group()):02X}", name)
 
 
+def label(path: str | os.PathLike[str]) -> str:
+    """Return a repository's name by its folder: what stands before `.git`, or before a folder called `repo`."""
+    parts = [part for part in os.path.realpath(path).split(os.sep) if part and part not in (".git", "repo")]
+    return parts[-1].removesuffix(".git") if parts else "root"
+
+
 def check_place(folder: str | os.PathLike[str], replace: bool = False) -> None:
     """Raise SourceError unless a collection may be written there.
 
@@ -84,17 +91,11 @@ def write(collection: Collection, folder: str | os.PathLike[str], replace: bool 
     beside = f"{name}.{os.getpid()}.part"
     try:
         os.makedirs(os.path.join(beside, "qrels"))
-        _write_lines(f"{beside}/corpus.jsonl", (_row(document) for document in collection.documents))
-        _write_lines(f"{beside}/queries.jsonl", ({"_id": id, "text": text} for id, text in collection.queries.items()))
-        with open(f"{beside}/qrels/test.tsv", "w", encoding="utf-8") as file:
-            file.write("query-id\tcorpus-id\tscore\n")
-            for query, documents in collection.relevant.items():
-                file.writelines(f"{query}\t{document}\t1\n" for document in documents)
-            _settle(file)
-        with open(f"{beside}/{ABOUT}", "w", encoding="utf-8") as file:
-            json.dump(about(collection), file, indent=2)
-            file.write("\n")
-            _settle(file)
+        put(f"{beside}/corpus.jsonl", (json.dumps(_row(document)) + "\n" for document in collection.documents))
+        queries = collection.queries.items()
+        put(f"{beside}/queries.jsonl", (json.dumps({"_id": id, "text": text}) + "\n" for id, text in queries))
+        put(f"{beside}/qrels/test.tsv", _qrels(collection))
+        put(f"{beside}/{ABOUT}", [json.dumps(about(collection), indent=2) + "\n"])
         if os.path.isdir(name):
             old = f"{name}.{os.getpid()}.old"
             os.rename(name, old)
@@ -129,13 +130,8 @@ def _row(document: Document) -> dict[str, Any]:
     return row
 
 
-def _write_lines(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps(row) + "\n")
-        _settle(file)
-
-
-def _settle(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+def _qrels(collection: Collection) -> Iterator[str]:
+    yield "query-id\tcorpus-id\tscore\n"
+    for query, documents in collection.relevant.items():
+        for document in documents:
+            yield f"{query}\t{document}\t1\n"

@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable
 
 from qidf.errors import SourceError
-from qidf.lab.collection import Collection, safe_id
+from qidf.lab.collection import Collection, label, safe_id
 from qidf.lab.git import Blob, Commit, Repository
 from qidf.lab.languages import is_source, is_test
 from qidf.sources import MAX_BYTES, Document
-from qidf.sources.text import UnfitError, decode
 from qidf.weighting import check_count
 
 COMMITS = 500
@@ -68,22 +67,14 @@ def collect(path: str | os.PathLike[str], *, commits: int = COMMITS, progress: P
     collection.skipped.update(skipped)
     collection.about = {
         "kind": "commits",
-        "repository": _name(repository.path),
+        "repository": label(repository.path),
         "tip": repository.head,
         "base": base,
     }
     if len(found) < wanted and repository.is_shallow:
         collection.notes.append("the history is shallow: git fetch --unshallow brings more commits")
-    contents = repository.read(blob.oid for blob in tree)
-    for number, (blob, content) in enumerate(zip(tree, contents, strict=True), 1):
-        try:
-            if content is None:
-                raise UnfitError("unreadable")
-            collection.documents.append(Document(safe_id(blob.path), decode(content), blob.path))
-        except UnfitError as error:
-            collection.skipped[f"files that are {error.reason}"] += 1
-        if progress:
-            progress(number, len(tree))
+    for at, text in repository.texts(tree, collection.skipped, progress):
+        collection.documents.append(Document(safe_id(at), text, at))
     held = {document.id for document in collection.documents}
     for commit, message, files in found:
         if files := [safe_id(file) for file in files if safe_id(file) in held]:
@@ -151,8 +142,3 @@ def clean_message(message: str) -> str:
     """Return a commit message without trailers and numbers of issues."""
     lines = [line for line in message.splitlines() if not _TRAILER.match(line.strip())]
     return _NUMBER.sub("", "\n".join(lines)).strip()
-
-
-def _name(path: str) -> str:
-    parts = [part for part in os.path.realpath(path).split(os.sep) if part and part not in (".git", "repo")]
-    return parts[-1].removesuffix(".git") if parts else "root"

@@ -46,6 +46,11 @@ class Moved(NamedTuple):
         """What the second run has more."""
         return self.second - self.first
 
+    @property
+    def ranks(self) -> str:
+        """Where the document stands in the first and in the second run, as one reads it."""
+        return f"{self.first_rank or 'none'} → {self.second_rank or 'none'}"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -69,6 +74,16 @@ class Comparison:
     moved: list[Moved]
     queries: int
     missing: tuple[int, int]
+
+    @property
+    def won(self) -> list[Moved]:
+        """Queries that the second run answers better, those that moved most first."""
+        return [one for one in self.moved if one.change > 0]
+
+    @property
+    def lost(self) -> list[Moved]:
+        """Queries that it answers worse, those that moved most first."""
+        return [one for one in self.moved if one.change < 0]
 
 
 def compare(

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from qidf.errors import SourceError
-from qidf.lab.collection import Collection, safe_id
+from qidf.lab.collection import Collection, label, safe_id
 from qidf.lab.functions import Function, find_functions
 from qidf.lab.git import Repository, is_repository
 from qidf.lab.languages import LANGUAGES, Language, is_test
 from qidf.sources import MAX_BYTES, Document
-from qidf.sources.text import UnfitError, decode
+from qidf.sources.text import UnfitError
 
 Direction = Literal["code", "docs"]
 
@@ -83,8 +83,8 @@ def collect(
     named, total = 0, 0
     seen: set[str] = set()
     names = _labels([os.fspath(path) for path in paths])
-    for path, label in zip(paths, names, strict=True):
-        about = {"path": label}
+    for path, name in zip(paths, names, strict=True):
+        about = {"path": name}
         collection.about["sources"].append(about)
         for at, text in _files(os.fspath(path), LANGUAGES[language], collection.skipped, about, progress):
             for function in _functions(at, text, language, collection.skipped):
@@ -92,15 +92,17 @@ def collect(
                     continue
                 total += 1
                 named += _has_name(function.doc, function.name)
-                _add(collection, safe_id(f"{label}/{at}:{function.line}"), function, queries, drop_name)
+                _add(collection, safe_id(f"{name}/{at}"), function, queries, drop_name)
     collection.about["docstrings with the function's name"] = round(named / total, 4) if total else 0.0
+    share = collection.about["docstrings with the function's name"]
+    collection.notes.append(f"{share:.0%} of the docstrings hold the function's own name")
     return collection
 
 
-def _add(collection: Collection, id: str, function: Function, queries: Direction, drop_name: bool) -> None:
+def _add(collection: Collection, path: str, function: Function, queries: Direction, drop_name: bool) -> None:
     query, document = (function.code, function.doc) if queries == "code" else (function.doc, function.code)
-    path, _, line = id.rpartition(":")
-    collection.documents.append(Document(id, document, path, int(line)))
+    id = f"{path}:{function.line}"
+    collection.documents.append(Document(id, document, path, function.line))
     if drop_name:
         query = without_name(query, function.name)
         query = query if queries == "code" else " ".join(query.split())
@@ -169,16 +171,7 @@ def _files(
         ]
         small = [blob for blob in blobs if blob.size <= MAX_BYTES]
         skipped["files that are too large"] += len(blobs) - len(small)
-        contents = repository.read(blob.oid for blob in small)
-        for number, (blob, content) in enumerate(zip(small, contents, strict=True), 1):
-            try:
-                if content is None:
-                    raise UnfitError("unreadable")
-                yield blob.path, decode(content)
-            except UnfitError as error:
-                skipped[f"files that are {error.reason}"] += 1
-            if progress:
-                progress(number, len(small))
+        yield from repository.texts(small, skipped, progress)
         return
     from qidf.sources.files import FileSource
 
@@ -198,7 +191,6 @@ def _labels(paths: list[str]) -> list[str]:
     for path in paths:
         if not os.path.isdir(path):
             raise SourceError(f"no such folder: {path}")
-        parts = [part for part in os.path.realpath(path).split(os.sep) if part and part not in (".git", "repo")]
-        name = parts[-1].removesuffix(".git") if parts else "root"
+        name = label(path)
         names.append(name if name not in names else f"{name}~{len(names) + 1}")
     return names

@@ -1,4 +1,4 @@
-"""Files of text that are written whole or not at all."""
+"""Files of text that are on the disk when they are said to be."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from collections.abc import Iterable
 from qidf.errors import SourceError
 
 
+def put(path: str, lines: Iterable[str]) -> None:
+    """Write lines (with their ends) to a file, and wait until they are on the disk."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def write(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Write lines (with their ends) beside the file, and put them in its place when they are on the disk.
+    """Write a file whole or not at all: beside it, then in its place.
 
     Raises
     ------
@@ -19,10 +27,7 @@ def write(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
     name = os.fspath(path)
     beside = f"{name}.{os.getpid()}"
     try:
-        with open(beside, "w", encoding="utf-8") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
+        put(beside, lines)
         os.replace(beside, name)
     except OSError as error:
         raise SourceError(f"can't write {name}: {error.strerror or error}") from None

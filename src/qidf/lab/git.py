@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, NamedTuple
 
 from qidf.errors import SourceError
+from qidf.sources.text import UnfitError, decode
 
 _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
@@ -98,6 +99,24 @@ class Repository:
                     process.kill()
         except (OSError, EOFError):  # also what closing the pipe raises
             raise SourceError(f"git stopped while reading {self.path}") from None
+
+    def texts(
+        self, blobs: Sequence[Blob], skipped: Counter[str], progress: Callable[[int, int], None] | None = None
+    ) -> Iterator[tuple[str, str]]:
+        """Yield (path, text) of each blob; one that is no text is counted in `skipped`.
+
+        `progress` is told how many are read, of how many.
+        """
+        contents = self.read(blob.oid for blob in blobs)
+        for number, (blob, content) in enumerate(zip(blobs, contents, strict=True), 1):
+            try:
+                if content is None:
+                    raise UnfitError("unreadable")
+                yield blob.path, decode(content)
+            except UnfitError as error:
+                skipped[f"files that are {error.reason}"] += 1
+            if progress:
+                progress(number, len(blobs))
 
     def commits(self, base: str, tip: str) -> Iterator[Commit]:
         """Yield what is reachable from `tip` and not from `base`, merges left out, newest first."""

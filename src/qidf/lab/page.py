@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
@@ -101,8 +102,8 @@ def _section(own: Report, prefix: str) -> Iterator[str]:
     for number, (title, svg) in enumerate(figures):
         yield f"<figure><figcaption>{title}</figcaption>{inline(svg, f'{prefix}{number}')}</figure>"
     yield "</div>"
-    for title, sign, kind in (("Won by auto", 1, "good"), ("Lost by auto", -1, "bad")):
-        moved = [one for one in own.compared.moved if one.change * sign > 0]
+    compared = own.compared
+    for title, moved, kind in (("Won by auto", compared.won, "good"), ("Lost by auto", compared.lost, "bad")):
         if moved:
             yield f'<h3>{title} <span class="dim">{len(moved):,} queries; those that moved most</span></h3><ol>'
             for one in moved[:SHOWN]:
@@ -113,8 +114,7 @@ def _section(own: Report, prefix: str) -> Iterator[str]:
 def _moved(one: Moved, own: Report, kind: str) -> Iterator[str]:
     text = " ".join(own.texts[one.query].split())
     text = text if len(text) <= 200 else f"{text[:199]}…"
-    ranks = f"{one.first_rank or 'none'} → {one.second_rank or 'none'}"
-    yield f'<li><span class="{kind}">{one.change:+.3f}</span> rank {ranks}'
+    yield f'<li><span class="{kind}">{one.change:+.3f}</span> rank {one.ranks}'
     yield f'<code>{escape(one.document)}</code><br>{escape(text)}<br><span class="dim">'
     yield ", ".join(
         f"{escape(cause.term)} (df&nbsp;{cause.df:,}) {cause.first:+.3f} → {cause.second:+.3f}"
@@ -154,4 +154,4 @@ def _budgets(axes: Any, own: Report) -> None:
 
 
 def _name(own: Report) -> str:
-    return own.folder.rstrip("/").rpartition("/")[2] or own.folder
+    return os.path.basename(os.path.abspath(own.folder))

@@ -120,18 +120,18 @@ def report(
         choices = [Weights(1.0), Weights("auto")]
         results = evaluate(index, judgments, choices, tokens=tokens, resamples=resamples, seed=seed)
         compared = compare(judgments.relevant, results[0].run, results[1].run, resamples=resamples, seed=seed)
-        won = [one for one in compared.moved if one.change > 0][:SHOWN]
-        lost = [one for one in compared.moved if one.change < 0][:SHOWN]
+        texts = {one.query: judgments.queries[one.query] for one in compared.won[:SHOWN] + compared.lost[:SHOWN]}
         terms = {
-            one.query: causes(index, judgments.queries[one.query], one, (1.0, None), ("auto", None))
-            for one in won + lost
+            one.query: causes(index, texts[one.query], one, (1.0, None), ("auto", None))
+            for one in compared.moved
+            if one.query in texts
         }
         bands = [(band.low, band.high, band.terms) for band in index.spectrum().bands]
         told(2)
     base, auto = _values(results[0].values), _values(results[1].values)
     findings = [
         Finding(f"BM25, {analyzer}", float(base.mean()), None),
-        _finding(f"q-IDF (auto), {analyzer}", base, auto, resamples, seed),
+        Finding(f"q-IDF (auto), {analyzer}", compared.second, compared.difference),
     ]
     best = max(swept.oracles.values(), key=lambda own: own.mean)
     label = f"best single q for these labels, {analyzer}"
@@ -164,7 +164,7 @@ def report(
         budgets={name: own.means for name, own in zip(("BM25", "auto"), results, strict=True)},
         bands=bands,
         compared=compared,
-        texts={one.query: judgments.queries[one.query] for one in won + lost},
+        texts=texts,
         terms=terms,
     )
 
@@ -187,10 +187,8 @@ def judge(queries: int, findings: list[Finding], again: Difference | None) -> tu
         return "weights", words + ("" if again is None else " Reindexing with code brings no more that can be told.")
     own = f"it loses: {gain}" if auto.high < 0 else f"it can't be told from BM25: {gain}"
     if more:
-        return (
-            "reindex",
-            f"With q-IDF on the index as it is, {own}. Reindexed with the analyzer code, it brings {more} more.",
-        )
+        words = f"With q-IDF on the index as it is, {own}. Reindexed with the analyzer code, it brings {more} more."
+        return "reindex", words
     return "keep", f"With q-IDF, {own}."
 
 

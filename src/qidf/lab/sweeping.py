@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qidf.index.batch import by_value
 from qidf.lab.beir import Judgments
 from qidf.lab.bootstrap import RESAMPLES, Difference, paired, reselected
 from qidf.lab.measures import measure
@@ -30,6 +31,7 @@ GAMMAS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.
 """Of idf^γ; 1 is BM25."""
 
 MEASURE = "nDCG@10"
+_DEPTH = 10
 
 Weigh = Callable[[float], NDArray[np.float64]]
 Progress = Callable[[int, int], None]
@@ -50,23 +52,18 @@ class Asked:
         self.judgments = judgments
         self.terms: Terms = index.analyze_many(list(judgments.queries.values()))
 
-    def rank(self, weights: NDArray[np.float64], k: int = 10) -> dict[str, list[str]]:
-        """Return {id of a query: ids of its k best documents} by BM25 with these weights."""
-        ids, _ = self.index.rank_many(self.terms, weights, min(k, self.index.documents))
+    def values(
+        self, weights: NDArray[np.float64], parts: list[NDArray[np.float64]] | None = None
+    ) -> NDArray[np.float64]:
+        """Return nDCG@10 of each query, in the order of the judgments; the arguments are those of `Index.rank_many`."""
+        ids, _ = self.index.rank_many(self.terms, weights, min(_DEPTH, self.index.documents), parts=parts)
         rows = zip(self.judgments.queries, ids.tolist(), strict=True)
-        return {query: [id for id in row if id is not None] for query, row in rows}
-
-    def values(self, weights: NDArray[np.float64], name: str = MEASURE, k: int = 10) -> NDArray[np.float64]:
-        """Return the measure of each query, in the order of the judgments."""
-        return self.measured(self.rank(weights, k), name)
-
-    def measured(self, rankings: dict[str, list[str]], name: str = MEASURE) -> NDArray[np.float64]:
-        """Return a measure of rankings, in the order of the judgments."""
-        found = measure(rankings, self.judgments.relevant, (name,))[name]
+        rankings = {query: [id for id in row if id is not None] for query, row in rows}
+        found = measure(rankings, self.judgments.relevant, (MEASURE,))[MEASURE]
         return np.array([found[id] for id in self.judgments.queries])
 
-    def dph(self, name: str = MEASURE, k: int = 10) -> NDArray[np.float64]:
-        """Return the measure of each query for DFR-DPH, with terms weighed by their counts in the query.
+    def dph(self) -> NDArray[np.float64]:
+        """Return nDCG@10 of each query for DFR-DPH, with terms weighed by their counts in the query.
 
         Raises
         ------
@@ -77,10 +74,7 @@ class Asked:
         if len(segments) != 1:
             raise ValueError(f"DPH needs an index of one segment, this one has {len(segments)}: build with more memory")
         parts = [dph_parts(segments[0], self.index.average_length, self.index.documents)]
-        weights = self.terms.counts.astype(np.float64)
-        ids, _ = self.index.rank_many(self.terms, weights, min(k, self.index.documents), parts=parts)
-        rows = zip(self.judgments.queries, ids.tolist(), strict=True)
-        return self.measured({query: [id for id in row if id is not None] for query, row in rows}, name)
+        return self.values(self.terms.counts.astype(np.float64), parts)
 
     def by_q(self, a: float) -> Weigh:
         """Return what weighs by q."""
@@ -90,13 +84,8 @@ class Asked:
         """Return what weighs by idf^γ."""
         terms, documents = self.terms, self.index.documents
 
-        def weigh(gamma: float) -> NDArray[np.float64]:
-            idfs = {n: idf_power(n, documents, gamma) for n in np.unique(terms.dfs).tolist()}
-            factors = {count: count_factor(count, a) for count in np.unique(terms.counts).tolist()}
-            pairs = zip(terms.dfs.tolist(), terms.counts.tolist(), strict=True)
-            return np.array([idfs[n] * factors[count] for n, count in pairs])
-
-        return weigh
+        factors = by_value(terms.counts, lambda count: count_factor(count, a))
+        return lambda gamma: factors * by_value(terms.dfs, lambda n: idf_power(n, documents, gamma))
 
 
 def dph_parts(postings: Postings, average: float, documents: int) -> NDArray[np.float64]:
