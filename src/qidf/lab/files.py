@@ -22,9 +22,11 @@ def write(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
     Raises
     ------
     SourceError
-        It can't be written.
+        It can't be written, or something stands there that is no file: a device would be replaced by one.
     """
     name = os.fspath(path)
+    if os.path.exists(name) and not os.path.isfile(name):
+        raise SourceError(f"can't write {name}: not a file")
     beside = f"{name}.{os.getpid()}"
     try:
         put(beside, lines)
