@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 import qidf.index.batch as batch_module
 import qidf.index.build as build_module
+import qidf.index.container as container_module
+import qidf.index.merge as merge_module
 import qidf.index.search as search_module
 import qidf.index.segment as segment_module
 from qidf.index import Index
-from qidf.index.store import LOCK, MANIFEST
+from qidf.index.store import LOCK, MANIFEST, OWNER
 from qidf.kernels import twin
 from qidf.sources import Document
 
@@ -40,8 +42,11 @@ def place() -> Iterator[str]:
 
 @contextmanager
 def many_segments(documents: int = 3) -> Iterator[dict[str, Any]]:
-    """Batches of so few documents, each of which becomes a segment with these arguments of a build."""
-    with mock.patch.object(build_module, "_BATCH_DOCUMENTS", documents):
+    """Batches of so few documents, each of which becomes and stays a segment with these arguments of a build."""
+    with (
+        mock.patch.object(build_module, "_BATCH_DOCUMENTS", documents),
+        mock.patch.object(merge_module, "FAN", 1 << 30),
+    ):
         yield {"memory": -1}
 
 
@@ -50,7 +55,9 @@ def plain_python() -> Iterator[None]:
     """The twin in place of whatever kernels this process uses."""
     with (
         mock.patch.multiple(build_module, Scanner=twin.Scanner, Inverter=twin.Inverter, invert=twin.invert),
-        mock.patch.multiple(segment_module, Reader=twin.Reader, checksums=twin.checksums),
+        mock.patch.multiple(container_module, checksums=twin.checksums),
+        mock.patch.multiple(segment_module, Reader=twin.Reader),
+        mock.patch.multiple(merge_module, Merger=twin.Merger),
         mock.patch.multiple(search_module, Scanner=twin.Scanner),
         mock.patch.multiple(batch_module, analyze=twin.analyze),
     ):
@@ -62,8 +69,8 @@ def plain_python() -> Iterator[None]:
 
 
 def files(path: str | os.PathLike[str]) -> dict[str, bytes]:
-    """Everything in a directory, by name, but the lock."""
-    return {entry.name: Path(entry.path).read_bytes() for entry in os.scandir(path) if entry.name != LOCK}
+    """Everything in a directory, by name, but the lock and its owner."""
+    return {entry.name: Path(entry.path).read_bytes() for entry in os.scandir(path) if entry.name not in (LOCK, OWNER)}
 
 
 def leftovers(path: str | os.PathLike[str]) -> set[str]:
@@ -71,7 +78,7 @@ def leftovers(path: str | os.PathLike[str]) -> set[str]:
     from qidf.index.store import read_manifest
 
     manifest = read_manifest(os.fspath(path))
-    return set(os.listdir(path)) - {MANIFEST, LOCK, manifest.sources, *manifest.segments}
+    return set(os.listdir(path)) - {MANIFEST, LOCK, *manifest.files}
 
 
 OPTIONS: list[dict[str, Any]] = [

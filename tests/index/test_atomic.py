@@ -24,7 +24,7 @@ from qidf.sources import Document
 
 from .helpers import WORDS, answer, files, leftovers, many_segments
 
-TABLE = {"files": [["a", 1, 2, 3]]}
+STAMPS = [("a", (1, 2, 3))]
 
 
 def documents(g: int, n: int = 40) -> Iterator[Document]:
@@ -35,7 +35,7 @@ def documents(g: int, n: int = 40) -> Iterator[Document]:
 
 def rebuild(path: Path, source: Any, threads: int = 1) -> None:
     with many_segments(9) as options:
-        build(source, str(path), analyzer="code", store_text=True, threads=threads, table=TABLE, **options)
+        build(source, str(path), analyzer="code", store_text=True, threads=threads, stamps=STAMPS, **options)
 
 
 @pytest.fixture

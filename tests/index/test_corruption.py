@@ -40,8 +40,12 @@ def documents(seed: int = 1, n: int = 150) -> Iterator[Document]:
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("good") / "x"
     with many_segments(80) as options:
-        table = {"files": [["a", 1, 2, 3]]}
-        build(documents(), str(path), analyzer="code", store_text=True, threads=1, table=table, root="/r", **options)
+        stamps = [("a", (1, 2, 3))]
+        build(documents(), str(path), analyzer="code", store_text=True, threads=1, stamps=stamps, root="/r", **options)
+    index = Index.open(path)
+    index.delete(["d003", "d101"])
+    index.update([Document("d004", "the beta often came later", "path4", 2)])
+    index.commit(merge="none")
     return path
 
 
@@ -82,11 +86,19 @@ def check(path: Path, expected: list[Any], what: object) -> str:
 
 
 def kinds(path: Path) -> list[Path]:
-    return sorted(file for file in path.iterdir() if file.name != store.LOCK)
+    return sorted(file for file in path.iterdir() if file.name not in (store.LOCK, store.OWNER))
 
 
 def test_the_index_has_files_of_every_kind(good: Path) -> None:
-    assert sorted(file.suffix for file in kinds(good)) == [".json", ".qidf", ".qidf", ".sources"]
+    assert sorted(file.suffix for file in kinds(good)) == [
+        ".deletes",
+        ".deletes",
+        ".json",
+        ".qidf",
+        ".qidf",
+        ".qidf",
+        ".sources",
+    ]
     arrays = {name for s in Index.open(good)._segments for name in s.arrays}
     assert {"paths.data", "lines", "text.data", "body.postings.large", "pages"} <= arrays
 
@@ -181,12 +193,12 @@ def test_the_whole_segment_of_another_index_is_an_error(copy: Path, tmp_path: Pa
                 put(file, data)
 
 
-def test_two_segments_in_each_others_place_are_an_error_or_do_no_harm(copy: Path, expected: list[Any]) -> None:
-    a, b = (file for file in kinds(copy) if file.suffix == ".qidf")
+def test_two_segments_in_each_others_place_are_an_error(copy: Path, expected: list[Any]) -> None:
+    a, b, _ = (file for file in kinds(copy) if file.suffix == ".qidf")
     one, two = a.read_bytes(), b.read_bytes()
     put(a, two)
     put(b, one)
-    check(copy, expected, "swapped")
+    assert check(copy, expected, "swapped") == "IndexCorruptError"
     put(a, one)
     put(b, one)
     assert check(copy, expected, "one twice") == "IndexCorruptError"
@@ -204,13 +216,13 @@ def test_a_segment_that_is_gone_or_no_file_is_an_error(copy: Path, expected: lis
                 "unharmed" if file.suffix == ".sources" else "IndexCorruptError"
             )
             file.mkdir()
-            with pytest.raises(QidfError) if file.suffix == ".qidf" else contextlib.nullcontext():
+            with pytest.raises(QidfError) if file.suffix in (".qidf", ".deletes") else contextlib.nullcontext():
                 everything(copy)
             file.rmdir()
         file.write_bytes(data)
 
 
-@pytest.mark.parametrize(("at", "value", "error"), [(-8, b"qidf-not", "no segment"), (-12, b"\2\0\0\0", "format 2")])
+@pytest.mark.parametrize(("at", "value", "error"), [(-8, b"qidf-not", "another file"), (-12, b"\2\0\0\0", "format 2")])
 def test_wrong_magic_and_version_are_told_apart(copy: Path, at: int, value: bytes, error: str) -> None:
     file = next(file for file in kinds(copy) if file.suffix == ".qidf")
     data = file.read_bytes()
@@ -227,7 +239,7 @@ def forge(path: Path, changes: dict[str, Any], **head: Any) -> None:
     """Write a manifest with a right checksum and other contents."""
     manifest = asdict(store.read_manifest(str(path)))
     body = json.dumps({**manifest, **changes}).encode()
-    line = json.dumps({"qidf index format": 1, "crc32": zlib.crc32(body), **head}).encode()
+    line = json.dumps({"qidf index format": 2, "crc32": zlib.crc32(body), **head}).encode()
     put(path / store.MANIFEST, line + b"\n" + body)
 
 
@@ -241,7 +253,7 @@ def test_a_manifest_may_name_no_file_outside(copy: Path, name: str, kind: str) -
         Index.open(copy)
 
 
-@pytest.mark.parametrize("version", [0, 2, 99, "1", None])
+@pytest.mark.parametrize("version", [0, 3, 99, "1", True, 1.0, None])
 def test_a_manifest_of_another_format_says_so(copy: Path, version: object) -> None:
     forge(copy, {}, **{"qidf index format": version})
     with pytest.raises(IndexMismatchError, match="format"):
@@ -320,9 +332,19 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     data = path.read_bytes()
     length = struct.unpack_from("<I", data, len(data) - 20)[0]
     footer = json.loads(data[-20 - length : -20])
-    types = {"data": "u1", "counts": "u1", "docs": "<u4", "lengths": "<u4", "lines": "<u4", "slots": "<u4"}
+    types = {
+        "data": "u1",
+        "counts": "u1",
+        "docs": "<u4",
+        "lengths": "<u4",
+        "lines": "<u4",
+        "slots": "<u4",
+        "digests": "u1",
+    }
     arrays = {
-        name: np.frombuffer(data, types.get(name.rpartition(".")[2], "<u8"), count, offset).copy()
+        name: np.frombuffer(
+            data, types.get(name.rpartition(".")[2], "<u8"), count * (16 if name == "digests" else 1), offset
+        ).copy()
         for name, (offset, count) in footer.pop("arrays").items()
         if name != "pages"
     }
@@ -467,7 +489,7 @@ def test_an_index_may_be_read_only(copy: Path, expected: list[Any]) -> None:
 
 def test_a_manifest_keeps_what_it_was_given(tmp_path: Path) -> None:
     manifest = store.Manifest(
-        "code", tables("code"), 1, 9, 3, 2, ["a.qidf"], 5, "/r\ud800", "m", "b.sources", True, "0"
+        "code", tables("code"), 1, 9, 3, 2, ["a.qidf"], 5, "/r\ud800", "m", "b.sources", True, "0", ["c.deletes"]
     )
     with store.writing(str(tmp_path / "x")) as writer:
         writer.commit(manifest)

@@ -28,11 +28,11 @@ documents = st.lists(texts | st.lists(words, max_size=9).map(" ".join) | many, m
 
 def both(analyzer: str, parts: list[list[str]], order: list[int], seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the two kernels make of the same parts, one inverter each."""
-    first, second = SCANNERS[analyzer]
+    fast, slow = SCANNERS[analyzer]
     numbers = np.array(order, np.uint32)
     compiled, plain = [], []
     for part in parts:
-        x, y = inverter.Inverter(first, seed), twin.Inverter(second, seed)
+        x, y = inverter.Inverter(fast, seed), twin.Inverter(slow, seed)
         middle = len(part) // 2
         for batch in (part[:middle], part[middle:]):
             x.add(batch)
@@ -42,7 +42,12 @@ def both(analyzer: str, parts: list[list[str]], order: list[int], seed: int) -> 
         assert x.scanner.name == y.scanner.name == analyzer
         compiled.append(x)
         plain.append(y)
-    return inverter.invert(compiled, numbers), twin.invert(plain, numbers)
+    first, second = inverter.invert(compiled, numbers), twin.invert(plain, numbers)
+    return as_arrays(first), as_arrays(second)
+
+
+def as_arrays(made: dict[str, Any]) -> dict[str, Any]:
+    return {name: value if isinstance(value, int) else np.asarray(value) for name, value in made.items()}
 
 
 def check_equal(got: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -81,7 +86,7 @@ def test_the_arrays_are_what_their_description_says(texts: list[str], random: An
     terms = sorted(set().union(*bags), key=str.encode)
     data, starts = arrays["terms.data"].tobytes(), arrays["terms.offsets"].tolist()
     assert [data[a:b].decode() for a, b in pairwise(starts)] == terms
-    large = {int(p): int(n) for p, n in arrays["postings.large"]}
+    large = {int(p): int(n) for p, n in arrays["postings.large"].reshape(-1, 2)}
     offsets = arrays["postings.offsets"].tolist()
     for t, term in enumerate(terms):
         got = {}
@@ -148,9 +153,9 @@ def test_an_order_of_another_length_is_a_value_error(module: Any) -> None:
 def test_no_document_makes_empty_arrays(module: Any) -> None:
     one = module.Inverter((scan if module is inverter else twin).Scanner("code"), 1)
     one.add([])
-    arrays = module.invert([one], np.zeros(0, np.uint32))
+    arrays = as_arrays(module.invert([one], np.zeros(0, np.uint32)))
     assert arrays["terms.offsets"].tolist() == [0]
-    assert arrays["postings.large"].shape == (0, 2)
+    assert len(arrays["postings.large"]) == 0
     assert (arrays["tokens"], arrays["hapax"]) == (0, 0)
 
 

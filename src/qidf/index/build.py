@@ -1,4 +1,4 @@
-"""Documents to a committed index: batches to threads, full memory to a segment, segments to a manifest.
+"""Documents to segments, and to a new index: batches to threads, full memory to a segment, segments to a manifest.
 
 Memory stays within a setting, plus the vocabulary. It knows nothing of queries.
 """
@@ -9,15 +9,18 @@ import heapq
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
 from itertools import pairwise
 from queue import Queue
-from typing import Any
 
 from qidf import __version__
 from qidf.analysis import tables
 from qidf.errors import SourceError
-from qidf.index import segment, store, trust
+from qidf.index import merge, store, trust
+from qidf.index.container import blob
+from qidf.index.segment import Segment, write
 from qidf.kernels import Inverter, Scanner, invert
 from qidf.sources import Document, id_bytes
 
@@ -34,22 +37,36 @@ class _Worker:
 
     def __init__(self, scanner: Scanner, seed: int, store_text: bool) -> None:
         self.inverter = Inverter(scanner, seed)
-        self.documents: list[tuple[bytes, str, int, bytes]] = []
+        self.documents: list[tuple[bytes, str, int, bytes, bytes]] = []
         self.text_bytes = 0
         self._store_text = store_text
 
     def add(self, batch: list[Document]) -> None:
         self.inverter.add([document.text for document in batch])
         for document in batch:
-            text = b""
+            text = document.text.encode("utf-8", "surrogatepass")
+            mark = _digest(document, text)
             if self._store_text:
-                text = document.text.encode("utf-8", "surrogatepass")
                 self.text_bytes += len(text)
-            self.documents.append((id_bytes(document.id), document.path, document.line, text))
+            else:
+                text = b""
+            self.documents.append((id_bytes(document.id), document.path, document.line, mark, text))
 
     @property
     def nbytes(self) -> int:
         return self.inverter.nbytes + 2 * self.text_bytes + _DOCUMENT_OVERHEAD * len(self.documents)
+
+
+def digest(document: Document) -> bytes:
+    """Return 16 bytes that tell whether a document of the same id has changed: BLAKE2b of text, path and line."""
+    return _digest(document, document.text.encode("utf-8", "surrogatepass"))
+
+
+def _digest(document: Document, text: bytes) -> bytes:
+    path = id_bytes(document.path) if document.path != document.id else b"\0"
+    made = blake2b(b"%d %d " % (document.line, len(path)) + path, digest_size=16)
+    made.update(text)
+    return made.digest()
 
 
 def build(
@@ -62,7 +79,8 @@ def build(
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
     root: str = "",
-    table: dict[str, Any] | None = None,
+    stamps: Sequence[tuple[str, store.Stamp]] | None = None,
+    writer: store.Writer | None = None,
 ) -> None:
     """Build an index of `documents` at `path`; an index that stands there is replaced at the end, atomically.
 
@@ -82,8 +100,10 @@ def build(
         How many threads tokenize.
     progress : callable, default None
         Called now and then with the number of documents read so far.
-    root, table
-        What the documents were read from, and the table a refresh will compare; stored as given.
+    root, stamps
+        What the documents were read from, and what a refresh will compare; stored as given.
+    writer : Writer, default None
+        One that holds the lock already.
 
     Raises
     ------
@@ -92,49 +112,103 @@ def build(
     IndexLockedError, QidfError
         See `store.writing`.
     """
-    scanner = Scanner(analyzer)
-    seed = secrets.randbits(63)
-    count = threads or min(8, os.cpu_count() or 1)
-    with store.writing(path) as writer:
-        names: list[str] = []
-        read = 0
-        crew = _Crew(count, scanner, seed, store_text)
-        try:
-            for batch in _batches(documents):
-                crew.add(batch)
-                read += len(batch)
-                if progress is not None:
-                    progress(read)
-                if crew.nbytes > memory:
-                    names.append(_write_segment(writer, crew.collect(), seed, store_text))
-            rest = crew.collect()
-        finally:
-            crew.stop()
-        if any(worker.documents for worker in rest):
-            names.append(_write_segment(writer, rest, seed, store_text))
-        if not names:
-            raise SourceError("nothing to index: no document was found")
-        segments = [segment.Segment(os.path.join(path, name)) for name in names]
-        _check_unique(segments)
-        terms, hapax = _count_terms(segments)
-        sources = store.write_sources(writer, table) if table is not None else ""
-        writer.commit(
-            store.Manifest(
+    if writer is None:
+        with store.writing(path) as opened:
+            build(
+                documents,
+                path,
                 analyzer=analyzer,
-                unicode=tables(analyzer),
-                documents=sum(s.documents for s in segments),
-                tokens=sum(s.tokens for s in segments),
-                terms=terms,
-                hapax_terms=hapax,
-                segments=names,
-                generation=_next_generation(path),
+                store_text=store_text,
+                memory=memory,
+                threads=threads,
+                progress=progress,
                 root=root,
-                mark=trust.mark(root, names) if root else "",
-                sources=sources,
-                stored=store_text,
-                written_by=__version__,
+                stamps=stamps,
+                writer=opened,
             )
+        return
+    segments = write_segments(
+        writer,
+        documents,
+        analyzer=analyzer,
+        store_text=store_text,
+        memory=memory,
+        threads=threads,
+        progress=progress,
+        seed=secrets.randbits(63),
+    )
+    if not segments:
+        raise SourceError("nothing to index: no document was found")
+    _check_unique(segments)
+    terms = hapax = 0
+    for i, segment in enumerate(segments):
+        more, once = added_terms(segment, segments[:i])
+        terms, hapax = terms + more, hapax + once
+    segments = merge.merge_all(writer, segments)
+    names = [segment.name for segment in segments]
+    sources = store.write_sources(writer, stamps) if stamps is not None else ""
+    writer.commit(
+        store.Manifest(
+            analyzer=analyzer,
+            unicode=tables(analyzer),
+            documents=sum(s.documents for s in segments),
+            tokens=sum(s.tokens for s in segments),
+            terms=terms,
+            hapax_terms=hapax,
+            segments=names,
+            deletes=[""] * len(names),
+            generation=_next_generation(path),
+            root=root,
+            mark=trust.mark(root, names) if root else "",
+            sources=sources,
+            stored=store_text,
+            written_by=__version__,
         )
+    )
+
+
+def write_segments(
+    writer: store.Writer,
+    documents: Iterable[Document],
+    *,
+    analyzer: str,
+    store_text: bool,
+    memory: int,
+    threads: int | None,
+    progress: Callable[[int], None] | None,
+    seed: int,
+) -> list[Segment]:
+    """Write the segments of `documents`, as many as the memory asks for, and open them. The arguments are `build`'s.
+
+    `seed` is that of the terms' hashes. SourceError where two documents of one segment have the same id.
+    """
+    crew = _Crew(threads or min(8, os.cpu_count() or 1), Scanner(analyzer), seed, store_text)
+    names: list[str] = []
+    read = 0
+    try:
+        for batch in _batches(documents):
+            crew.add(batch)
+            read += len(batch)
+            if progress is not None:
+                progress(read)
+            if crew.nbytes > memory:
+                names.append(_write_segment(writer, crew.collect(), seed, store_text))
+        rest = crew.collect()
+    finally:
+        crew.stop()
+    if any(worker.documents for worker in rest):
+        names.append(_write_segment(writer, rest, seed, store_text))
+    return [Segment(os.path.join(writer.path, name)) for name in names]
+
+
+def added_terms(segment: Segment, others: Sequence[Segment]) -> tuple[int, int]:
+    """Return how many terms a segment adds to those of others, and what it does to the number of those with df = 1."""
+    reader = segment.reader
+    if not others and segment.deletes is None:
+        return segment.all_terms, segment.hapax
+    dfs = array("q", map(reader.df, range(segment.all_terms)))
+    numbers, before = array("I", range(segment.all_terms)), array("q", bytes(8 * segment.all_terms))
+    return reader.shift(numbers, before, dfs, tuple(other.reader for other in others))
 
 
 def _next_generation(path: str) -> int:
@@ -222,26 +296,25 @@ class _Crew:
 
 
 def _write_segment(writer: store.Writer, workers: list[_Worker], seed: int, store_text: bool) -> str:
-    import numpy as np
-
     documents = [document for worker in workers for document in worker.documents]
     order = sorted(range(len(documents)), key=lambda i: documents[i][0])
     for i, j in pairwise(order):
         if documents[i][0] == documents[j][0]:
             raise _duplicate(documents[i][0])
-    arrays = invert([worker.inverter for worker in workers], np.array(order, np.uint32))
+    arrays = invert([worker.inverter for worker in workers], array("I", order))
     tokens, hapax = arrays.pop("tokens"), arrays.pop("hapax")
     arrays = {f"body.{name}": array for name, array in arrays.items()}
     documents = [documents[i] for i in order]
-    arrays["ids.data"], arrays["ids.offsets"] = segment.blob([id for id, _, _, _ in documents])
-    paths = [id_bytes(path) for _, path, _, _ in documents]
+    arrays["ids.data"], arrays["ids.offsets"] = blob([id for id, *_ in documents])
+    paths = [id_bytes(path) for _, path, *_ in documents]
     paths_are_ids = all(path == document[0] for path, document in zip(paths, documents, strict=True))
     if not paths_are_ids and any(paths):
-        arrays["paths.data"], arrays["paths.offsets"] = segment.blob(paths)
-    if any(line != 1 for _, _, line, _ in documents):
-        arrays["lines"] = np.array([min(line, 0xFFFFFFFF) for _, _, line, _ in documents], np.uint32)
+        arrays["paths.data"], arrays["paths.offsets"] = blob(paths)
+    if any(line != 1 for _, _, line, *_ in documents):
+        arrays["lines"] = array("I", [min(line, 0xFFFFFFFF) for _, _, line, *_ in documents])
+    arrays["digests"] = b"".join(mark for _, _, _, mark, _ in documents)
     if store_text:
-        arrays["text.data"], arrays["text.offsets"] = segment.blob([text for _, _, _, text in documents])
+        arrays["text.data"], arrays["text.offsets"] = blob([text for *_, text in documents])
     footer = {
         "documents": len(documents),
         "tokens": tokens,
@@ -250,8 +323,9 @@ def _write_segment(writer: store.Writer, workers: list[_Worker], seed: int, stor
         "seed": seed,
         "paths_are_ids": paths_are_ids,
     }
+    store.check_space(writer.path, sum(memoryview(values).nbytes for values in arrays.values()))
     with writer.create(".qidf") as file:
-        segment.write(file, arrays, footer)
+        write(file, arrays, {"name": os.path.basename(file.name), **footer})
     return os.path.basename(file.name)
 
 
@@ -260,25 +334,10 @@ def _duplicate(id: bytes) -> SourceError:
     return SourceError(f"two documents have the id {name!r}; ids must be unique")
 
 
-def _check_unique(segments: list[segment.Segment]) -> None:
+def _check_unique(segments: Sequence[Segment]) -> None:
     if len(segments) < 2:
         return
-    ids = heapq.merge(*(map(s.id_bytes, range(s.documents)) for s in segments))
+    ids = heapq.merge(*(map(s.id_bytes, range(s.all_documents)) for s in segments))
     for a, b in pairwise(ids):
         if a == b:
             raise _duplicate(a)
-
-
-def _count_terms(segments: list[segment.Segment]) -> tuple[int, int]:
-    """Return the number of terms, and of terms with df = 1, in all segments together."""
-    if len(segments) == 1:
-        return segments[0].terms, segments[0].hapax
-    terms = hapax = 0
-    last, df = None, 0
-    for term, n, _ in heapq.merge(*(s.vocabulary() for s in segments)):
-        if term != last:
-            terms += 1
-            hapax += df == 1
-            last, df = term, 0
-        df += n
-    return terms, hapax + (df == 1)

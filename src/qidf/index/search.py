@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import heapq
 import os
+import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from copy import copy
+from dataclasses import dataclass, field
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
-from qidf.errors import IndexCorruptError, SourceError
+from qidf.errors import QidfError, SourceError
 from qidf.index import store
 from qidf.index.explain import Explanation, explain
 from qidf.index.segment import Segment
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qidf.index.batch import Batch, Terms
+    from qidf.index.change import Change
     from qidf.sources import Document
     from qidf.spectrum import Spectrum
 
@@ -79,25 +83,88 @@ class Postings(NamedTuple):
     lengths: NDArray[np.uint32]
 
 
-class Index:
-    """A snapshot of an index on disk: what was committed when it was opened, whatever happens to the files later.
+@dataclass
+class _State:
+    """One commit, open, and what was computed for it."""
 
-    Get one from `Index.build`, `Index.open` or `Index.from_path`. Threads may share it.
+    manifest: store.Manifest
+    segments: list[Segment]
+    norms: dict[tuple[float, float], list[Any]] = field(default_factory=dict)
+    batch: Batch | None = None  # made by the first search_many: it takes numpy
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _of_one_commit(method: Callable[Concatenate[Index, _P], _R]) -> Callable[Concatenate[Index, _P], _R]:
+    """Let a method see one commit from beginning to end, whatever another thread commits meanwhile."""
+
+    @wraps(method)
+    def run(self: Index, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return method(self.snapshot(), *args, **kwargs)
+
+    return run
+
+
+class _Writing:
+    """What the changes of an index have in common: who may make them now, and what they are."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.change: Change | None = None
+        self.thread: threading.Thread | None = None  # that merges
+
+
+class Index:
+    """An index on disk, as of the commit it was opened at, or that it made itself, or that `reload` found.
+
+    Get one from `Index.build`, `Index.open` or `Index.from_path`. Threads may share it: each search sees one commit,
+    whole. Changes (`add`, `update`, `delete`) are seen by nobody until `commit`; the first of them takes the lock that
+    keeps other writers out, and `commit` or `rollback` frees it.
     """
 
     def __init__(self, path: str, manifest: store.Manifest, segments: list[Segment], root: str = "") -> None:
         self.path = path
-        self.analyzer = manifest.analyzer
-        self.documents = manifest.documents
-        self.tokens = manifest.tokens
-        self.terms = manifest.terms
-        self.hapax_terms = manifest.hapax_terms
-        self.root = root or manifest.root
-        self._root_is_given = bool(root)
-        self._manifest = manifest
-        self._segments = segments
-        self._norms: dict[tuple[float, float], list[Any]] = {}
-        self._batch: Batch | None = None  # made by the first search_many: it takes numpy
+        self._state = _State(manifest, segments)
+        self._root = root
+        self._is_mine: dict[str, bool] = {}  # by mark: whether this user built the index
+        self._frozen = False
+        self._writing = _Writing()
+
+    @property
+    def analyzer(self) -> str:
+        """The analyzer it was built with."""
+        return self._state.manifest.analyzer
+
+    @property
+    def documents(self) -> int:
+        """N, the number of documents."""
+        return self._state.manifest.documents
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of all documents."""
+        return self._state.manifest.tokens
+
+    @property
+    def terms(self) -> int:
+        """The number of terms."""
+        return self._state.manifest.terms
+
+    @property
+    def hapax_terms(self) -> int:
+        """The number of terms with df = 1."""
+        return self._state.manifest.hapax_terms
+
+    @property
+    def root(self) -> str:
+        """The directory or file that the texts of documents are read from; empty if there is none."""
+        return self._root or self._state.manifest.root
+
+    @property
+    def _segments(self) -> list[Segment]:
+        return self._state.segments
 
     @classmethod
     def build(
@@ -164,22 +231,10 @@ class Index:
         IndexNotFoundError, IndexCorruptError, IndexMismatchError
             There is none; a file is damaged; another version made it.
         """
+        from qidf.index.commit import open_commit
+
         name = os.fspath(path)
-        manifest = store.read_manifest(name)
-        while True:
-            try:
-                segments = [Segment(os.path.join(name, file)) for file in manifest.segments]
-                if (manifest.documents, manifest.tokens) != (
-                    sum(segment.documents for segment in segments),
-                    sum(segment.tokens for segment in segments),
-                ):
-                    raise IndexCorruptError(f"the index at {name} holds segments of another one")
-                return cls(name, manifest, segments, os.path.realpath(root) if root else "")
-            except IndexCorruptError:
-                newer = store.read_manifest(name)  # a commit in between removes the segments that it replaced
-                if newer.segments == manifest.segments:
-                    raise
-                manifest = newer
+        return cls(name, *open_commit(name), os.path.realpath(root) if root else "")
 
     @classmethod
     def from_path(
@@ -211,7 +266,10 @@ class Index:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        return None
+        """Drop what was not committed, and wait for a merge in the background."""
+        self.rollback()
+        if self._writing.thread is not None:
+            self._writing.thread.join()
 
     def __len__(self) -> int:
         return self.documents
@@ -224,26 +282,28 @@ class Index:
     @property
     def average_length(self) -> float:
         """The mean number of tokens of a document."""
-        return self.tokens / self.documents
+        return self.tokens / self.documents if self.documents else 0.0
 
     @property
     def hapax_density(self) -> float:
         """h = (terms with df = 1) / (tokens)."""
         return self.hapax_terms / self.tokens if self.tokens else 0.0
 
+    @_of_one_commit
     def doc_freqs(self, terms: Sequence[str]) -> list[int]:
         """Return in how many documents each of `terms` stands, as the analyzer gives them (lowercase)."""
         return [
             sum(s.reader.df(t) for s, t in zip(self._segments, row, strict=True) if t >= 0) for row in self._find(terms)
         ]
 
+    @_of_one_commit
     def spectrum(self) -> Spectrum:
         """Return the term statistics: one pass over the dictionary."""
         from qidf.spectrum import Spectrum, bands
 
         histogram: dict[int, int] = {}
         once = 0
-        if len(self._segments) == 1:
+        if len(self._segments) == 1 and self._segments[0].deletes is None:
             import numpy as np
 
             one = self._segments[0]
@@ -270,10 +330,12 @@ class Index:
         query = _as_text(query, "query")
         return query_terms(query, scanner(self.analyzer).tokens(query))
 
+    @_of_one_commit
     def scheme(self, q: Q | str = "auto", a: float | None = None) -> Scheme:
         """Return what `q` and `a` mean for this index."""
         return resolve(parse_q(q), a, analyzer=self.analyzer, hapax_density=self.hapax_density)
 
+    @_of_one_commit
     def weights(
         self, query: str, *, q: Q | str = "auto", a: float | None = None, odds: str = "lucene"
     ) -> list[tuple[str, float]]:
@@ -286,6 +348,7 @@ class Index:
         weights = term_weights([t for t, _ in known], [n for _, n in known], self.documents, scheme, odds)
         return [(term.term, weight) for (term, _), weight in zip(known, weights, strict=True)]
 
+    @_of_one_commit
     def search(
         self,
         query: str,
@@ -322,6 +385,7 @@ class Index:
         """
         return self.search_terms(self.weights(query, q=q, a=a, odds=odds), k, k1=k1, b=b)
 
+    @_of_one_commit
     def search_terms(
         self, terms: Iterable[tuple[str, float]], k: int = 10, *, k1: float = K1, b: float = B
     ) -> list[Hit]:
@@ -346,6 +410,7 @@ class Index:
             ranked = heapq.nsmallest(k, ranked, key=lambda hit: (-hit[0], id_bytes(hit[1])))
         return [Hit(rank, id, path, line, score) for rank, (score, id, path, line) in enumerate(ranked, 1)]
 
+    @_of_one_commit
     def search_many(
         self,
         queries: Sequence[str],
@@ -386,10 +451,12 @@ class Index:
         weights = batch.weigh(terms, scheme, odds)
         return batch.rank(terms, weights, k, self._get_norms(k1, b), settings=(k1, b), threads=threads)
 
+    @_of_one_commit
     def analyze_many(self, queries: Sequence[str]) -> Terms:
         """Return the known terms of many queries, to be weighed and ranked again and again (see `qidf.lab`)."""
         return self._get_batch().analyze(_as_queries(queries))
 
+    @_of_one_commit
     def weigh_many(
         self, terms: Terms, *, q: Q | str = "auto", a: float | None = None, odds: str = "lucene"
     ) -> NDArray[np.float64]:
@@ -397,6 +464,7 @@ class Index:
         check_odds(odds)
         return self._get_batch().weigh(terms, self.scheme(q, a), odds)
 
+    @_of_one_commit
     def rank_many(
         self,
         terms: Terms,
@@ -420,14 +488,22 @@ class Index:
             raise ValueError(f"weights must hold {terms.dfs.size} finite numbers of at least 0")
         if parts is not None and len(parts) != len(self._segments):
             raise ValueError(f"parts must hold an array for each of {len(self._segments)} segments, got {len(parts)}")
-        sizes = [segment.terms for segment in self._segments]
+        sizes = [segment.all_terms for segment in self._segments]
         if terms.numbers.shape[1:] != (len(sizes),) or (terms.numbers >= sizes).any():
             raise ValueError("terms are those of another index: analyze the queries with this one")
         norms = self._get_norms(k1, b)
         return self._get_batch().rank(terms, weights, check_count("k", k), norms, settings=(k1, b), parts=parts)
 
     def postings(self) -> list[Postings]:
-        """Return all postings of each segment, term by term: for weights on the documents' side (see `qidf.lab`)."""
+        """Return all postings of each segment, term by term: for weights on the documents' side (see `qidf.lab`).
+
+        Raises
+        ------
+        QidfError
+            Documents were deleted since, and their postings are still there.
+        """
+        if any(segment.deletes is not None for segment in self._segments):
+            raise QidfError("postings of deleted documents are still there (call optimize first: it takes them out)")
         return [
             Postings(
                 s.array("body.postings.docs", "<u4"),
@@ -438,6 +514,7 @@ class Index:
             for s in self._segments
         ]
 
+    @_of_one_commit
     def explain(
         self,
         query: str,
@@ -475,6 +552,7 @@ class Index:
 
     # documents
 
+    @_of_one_commit
     def text(self, id: str) -> str:
         """Return the text of a document: as stored, else from its file below `root`, read again.
 
@@ -506,28 +584,191 @@ class Index:
     @property
     def reads_files(self) -> bool:
         """Whether texts may be read from files below `root`: the caller named it, or this user built the index."""
-        if not self._root_is_given:
+        if self._root:
+            return True
+        manifest = self._state.manifest
+        if manifest.mark not in self._is_mine:
             from qidf.index import trust
 
-            manifest = self._manifest
-            self._root_is_given = trust.made_here(manifest.root, manifest.segments, manifest.mark)
-        return self._root_is_given
+            self._is_mine[manifest.mark] = trust.made_here(manifest.root, manifest.segments, manifest.mark)
+        return self._is_mine[manifest.mark]
 
+    @_of_one_commit
     def length(self, id: str) -> int:
         """Return the number of tokens of a document. KeyError if there is none called `id`."""
         i, doc = self._locate(id)
         return self._segments[i].reader.length(doc)
 
+    @_of_one_commit
     def term_freqs(self, id: str, terms: Sequence[str]) -> list[int]:
         """Return how often each of `terms` stands in a document. KeyError if there is none called `id`."""
         i, doc = self._locate(id)
         reader = self._segments[i].reader
         return [reader.count(row[i], doc) if row[i] >= 0 else 0 for row in self._find(terms)]
 
+    @_of_one_commit
     def verify(self) -> None:
         """Read every byte of the index; IndexCorruptError where one is not what was written."""
         for segment in self._segments:
             segment.verify()
+
+    # changes
+
+    def add(self, documents: Iterable[Document | tuple[str, str]], *, memory: int = 512 << 20) -> int:
+        """Add documents at the next `commit`, and return how many.
+
+        Parameters
+        ----------
+        documents : iterable of Document or of (id, text)
+        memory : int, default 512 MiB
+            As in `build`; counts at the first change after a commit.
+
+        Raises
+        ------
+        SourceError
+            An id that another document has, or an item that is no document. What came before it in `documents` is
+            still added at the next commit: `rollback` forgets it.
+        IndexLockedError, QidfError
+            Another process writes to the index; it can't be written.
+        """
+        with self._writing.lock:
+            return self._change(memory).put(_as_documents(documents), replace=False)
+
+    def update(
+        self,
+        documents: Iterable[Document | tuple[str, str]],
+        *,
+        source: str | None = None,
+        memory: int = 512 << 20,
+    ) -> int:
+        """Replace documents by their ids at the next `commit`, and add those whose ids are new.
+
+        Parameters
+        ----------
+        documents : iterable of Document or of (id, text)
+        source : str, default None
+            A path. All documents of this path that are not among `documents` are deleted: a file that has become other
+            documents is updated at once. Those given must have this path.
+        memory : int, default 512 MiB
+
+        Returns
+        -------
+        int
+            How many were added, replaced or deleted. A document that is there already, the same to the last character,
+            is none of them.
+
+        Raises
+        ------
+        SourceError, IndexLockedError, QidfError
+            As in `add`; for documents of another path than `source` nothing is changed.
+        """
+        with self._writing.lock:
+            if source is None:
+                return self._change(memory).put(_as_documents(documents), replace=True)
+            given = list(_as_documents(documents))
+            for document in given:
+                if document.path != source:
+                    raise SourceError(f"document {document.id!r} has the path {document.path!r}, not {source!r}")
+            change = self._change(memory)
+            kept = {document.id for document in given}
+            gone = change.delete([id for id in change.ids_of(source) if id not in kept])
+            return gone + change.put(given, replace=True)
+
+    def delete(self, ids: Iterable[str] = (), *, source: str | None = None) -> int:
+        """Delete documents at the next `commit`: those of `ids`, and all whose path is `source`. Return how many.
+
+        Ids that no document has are no error.
+        """
+        if isinstance(ids, str):
+            raise TypeError("ids must be an iterable of str, got one str")
+        wanted = [_as_text(id, "an id") for id in ids]
+        with self._writing.lock:
+            change = self._change()
+            found = change.ids_of(_as_text(source, "source")) if source is not None else []
+            return change.delete([*wanted, *found])
+
+    def commit(self, *, merge: str = "foreground") -> None:
+        """Make the changes since the last commit durable, and see them. Without any, nothing is written.
+
+        Parameters
+        ----------
+        merge : {"foreground", "background", "none"}, default "foreground"
+            Whether segments are merged where there are many: before the commit, in a thread after it, or not now. A
+            thread that merges keeps other writers out, but no reader; the next change waits for it.
+
+        Raises
+        ------
+        QidfError
+            The disk is full or fails. The last commit stands then, and the changes are gone.
+        """
+        if merge not in ("foreground", "background", "none"):
+            raise ValueError(f"merge must be foreground, background or none, got {merge!r}")
+        with self._writing.lock:
+            change, self._writing.change = self._writing.change, None
+            if change is not None:
+                self._state = _State(*change.commit(merge=merge == "foreground"))
+            if merge == "background":
+                thread = threading.Thread(target=self._merge_quietly, name="qidf-merge", daemon=True)
+                self._writing.thread = thread
+                thread.start()
+
+    def rollback(self) -> None:
+        """Forget the changes since the last commit."""
+        with self._writing.lock:
+            change, self._writing.change = self._writing.change, None
+            if change is not None:
+                change.rollback()
+
+    def optimize(self) -> None:
+        """Commit, with all segments merged into one and nothing left of what was deleted. Rankings stay the same."""
+        with self._writing.lock:
+            change = self._change()
+            self._writing.change = None
+            self._state = _State(*change.commit(optimize=True))
+
+    def reload(self) -> bool:
+        """See the newest commit of any process; return whether it is another than before."""
+        from qidf.index.commit import open_commit
+
+        with self._writing.lock:
+            manifest = store.read_manifest(self.path)
+            if manifest == self._state.manifest:
+                return False
+            self._state = _State(*open_commit(self.path, manifest))
+            return True
+
+    def snapshot(self) -> Self:
+        """Return an index that stays at this commit, whatever this one commits or reloads."""
+        if self._frozen:
+            return self
+        frozen = copy(self)
+        frozen._frozen = True
+        frozen._writing = _Writing()
+        return frozen
+
+    def _change(self, memory: int = 512 << 20) -> Change:
+        from qidf.index.change import Change
+
+        if self._frozen:
+            raise QidfError("a snapshot can't be changed (change the index it was taken from)")
+        thread = self._writing.thread
+        if thread is not None:
+            self._writing.thread = None
+            thread.join()
+        if self._writing.change is None:
+            self._writing.change = Change(self.path, memory=memory, root=self._root)
+        return self._writing.change
+
+    def _merge_quietly(self) -> None:
+        """Merge where there are many segments; a disk that is full, or another writer, leaves them as they are."""
+        from qidf.index.change import Change
+
+        try:
+            commit = Change(self.path, root=self._root).commit()
+        except QidfError:
+            return
+        if commit.manifest.generation > self._state.manifest.generation:
+            self._state = _State(*commit)
 
     # inside
 
@@ -543,24 +784,24 @@ class Index:
         return [[segment.reader.ordinal(term) for segment in self._segments] for term in terms]
 
     def _get_batch(self) -> Batch:
-        if self._batch is None:
+        if self._state.batch is None:
             from qidf.index.batch import Batch
 
-            self._batch = Batch(self._segments, scanner(self.analyzer))
-        return self._batch
+            self._state.batch = Batch(self._segments, scanner(self.analyzer))
+        return self._state.batch
 
     def _get_norms(self, k1: float, b: float) -> list[Any]:
         k1, b = check_bm25(k1, b)
-        norms = self._norms.get((k1, b))
+        norms = self._state.norms.get((k1, b))
         if norms is None:
             norms = []
             for segment in self._segments:
-                norm = array("d", bytes(8 * segment.documents))
+                norm = array("d", bytes(8 * segment.all_documents))
                 segment.reader.norms(k1, b, self.average_length or 1.0, norm)
                 norms.append(norm)
-            if len(self._norms) >= 4:
-                self._norms.clear()
-            self._norms[k1, b] = norms
+            if len(self._state.norms) >= 4:
+                self._state.norms.clear()
+            self._state.norms[k1, b] = norms
         return norms
 
 

@@ -1,12 +1,7 @@
-"""The file of one segment: arrays in a row, a checksum for each page, a footer that says where they are.
-
-    array, array, …        little-endian, each at a multiple of 64 bytes, zeros up to a whole page of 4,096 bytes
-    checksums              one uint64 for each of these pages
-    footer                 JSON: what `Segment` reads
-    trailer                footer length, CRC-32 of checksums and footer, format (uint32 each), b"qidf-seg"
+"""A segment: the postings, lengths, ids and texts of documents, written once; and which of them were deleted since.
 
 Documents stand in ascending order of `id_bytes`, so that the number of a document also breaks ties. The arrays of the
-field `body`, for T terms in the order of their UTF-8 bytes, P postings, N documents:
+field `body` in a segment's container, for T terms in the order of their UTF-8 bytes, P postings, N documents:
 
     body.lengths           N     uint32   tokens of each document
     body.terms.data              bytes    the terms, end to end
@@ -17,118 +12,81 @@ field `body`, for T terms in the order of their UTF-8 bytes, P postings, N docum
     body.postings.counts   P     uint8    how often the term stands there; 255 says: look in `large`
     body.postings.large    2L    uint64   pairs (posting, count) in ascending order, for counts of 255 and more
 
-and for the documents `ids.*`, `paths.*` (where they differ from the ids), `lines` (where one is not 1) and `text.*`
-(where the text is stored): `data` and `offsets` of N + 1, or uint32. Nothing here knows of queries or weights.
+and for the documents `ids.*`, `paths.*` (where they differ from the ids), `lines` (where one is not 1), `text.*`
+(where the text is stored) and `digests` (16 bytes each: has it changed?): `data` and `offsets` of N + 1, or N. Nothing
+here knows of queries or weights.
+
+The documents that were deleted stand in a container of their own, with `docs`, their numbers; `terms`, the numbers of
+the terms that stood in them; and `lost`, in how many of them each stood. So every df is exact.
 """
 
 from __future__ import annotations
 
-import json
-import mmap
-import os
 import struct
-import zlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from qidf import strictjson
-from qidf.errors import IndexCorruptError, IndexMismatchError
-from qidf.kernels import Reader, checksums
+from qidf.index.container import Container, Output
+from qidf.kernels import Reader
 from qidf.sources import id_bytes
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FORMAT = 1
 MAGIC = b"qidf-seg"
-PAGE = 4096
-_TRAILER = struct.Struct("<III8s")
-_ALIGNMENT = 64
-_CHUNK = 1 << 20
+MAGIC_OF_DELETES = b"qidf-del"
 _PIECE = 1 << 14
-_REQUIRED = (
-    "body.lengths",
-    "body.terms.data",
-    "body.terms.offsets",
-    "body.terms.slots",
-    "body.postings.offsets",
-    "body.postings.docs",
-    "body.postings.counts",
-    "body.postings.large",
-    "ids.data",
-    "ids.offsets",
-)
 
 
-def write(file: BinaryIO, arrays: dict[str, NDArray[Any]], footer: dict[str, Any]) -> int:
+def write(file: BinaryIO, arrays: dict[str, Any], footer: dict[str, Any]) -> int:
     """Write a segment and return its size in bytes. `footer` holds documents, tokens, hapax, terms and seed.
 
     The caller makes the file durable (fsync) and names it in a manifest.
     """
-    pages = _PageWriter(file)
-    places: dict[str, list[int]] = {}
+    output = Output(file, MAGIC)
     for name, array in arrays.items():
-        pages.align()
-        places[name] = [pages.position, array.size]
-        pages.write(memoryview(array.reshape(-1).view("u1").data))
-    sums = pages.finish()
-    places["pages"] = [pages.position, len(sums) // 8]
-    data = json.dumps({**footer, "arrays": places}, sort_keys=True).encode()
-    file.write(sums)
-    file.write(data)
-    file.write(_TRAILER.pack(len(data), zlib.crc32(data, zlib.crc32(sums)), FORMAT, MAGIC))
-    return pages.position + len(sums) + len(data) + _TRAILER.size
+        output.add(name, array)
+    return output.finish(footer)
 
 
-class _PageWriter:
-    """Writes bytes in large pieces and keeps the checksum of every page."""
+class Deletes(Container):
+    """The documents of a segment that were deleted."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self.position = 0
-        self._file = file
-        self._buffer = bytearray(_CHUNK)
-        self._used = 0
-        self._sums = bytearray()
+    magic = MAGIC_OF_DELETES
+    required = ("docs", "terms", "lost")
 
-    def write(self, data: memoryview) -> None:
-        done = 0
-        while done < len(data):
-            step = min(_CHUNK - self._used, len(data) - done)
-            self._buffer[self._used : self._used + step] = data[done : done + step]
-            self._used += step
-            self.position += step
-            done += step
-            if self._used == _CHUNK:
-                self._flush()
-
-    def align(self, to: int = _ALIGNMENT) -> None:
-        self.write(memoryview(bytes(-self.position % to)))
-
-    def finish(self) -> bytes:
-        self.align(PAGE)
-        self._flush()
-        return bytes(self._sums)
-
-    def _flush(self) -> None:
-        full = memoryview(self._buffer)[: self._used]
-        self._sums += checksums(full)
-        self._file.write(full)
-        self._used = 0
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.verify()
+        self.documents, self.tokens = self.numbers("documents", "tokens")
+        self.docs, self.terms, self.lost = (
+            memoryview(self.map)[offset : offset + 4 * count].cast("I")
+            for offset, count in (self.arrays[name] for name in self.required)
+        )
+        if self.documents != len(self.docs):
+            raise self.damaged("its footer contradicts itself")
 
 
-def blob(items: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """Return the bytes of `items` end to end, and where each begins."""
-    import numpy as np
+def write_deletes(file: BinaryIO, segment: str, docs: Any, terms: Any, lost: Any, tokens: int) -> int:
+    """Write the deletes of the segment called `segment` and return the file's size.
 
-    offsets = np.zeros(len(items) + 1, np.uint64)
-    if items:
-        offsets[1:] = np.cumsum(np.fromiter(map(len, items), np.uint64, len(items)))
-    return np.frombuffer(b"".join(items), np.uint8), offsets
+    The buffers hold uint32, the first two ascending; `tokens` is what the documents had together.
+    """
+    output = Output(file, MAGIC_OF_DELETES)
+    output.add("docs", docs)
+    output.add("terms", terms)
+    output.add("lost", lost)
+    return output.finish({"segment": segment, "documents": len(docs), "tokens": tokens})
 
 
-class Segment:
-    """A segment on disk, read through a memory map.
+class Segment(Container):
+    """A segment on disk, without the documents that the file `deletes` names.
+
+    `documents` and `tokens` count those that are there; `size` is the file's; `all_documents` bounds the numbers of
+    documents, `all_terms` those of terms. The methods that take a document's number don't ask whether it was deleted.
 
     Raises
     ------
@@ -138,102 +96,73 @@ class Segment:
         Another version of qidf wrote it.
     """
 
-    def __init__(self, path: str) -> None:
-        self.name = os.path.basename(path)
-        try:
-            fd = os.open(
-                path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-            )  # a FIFO would wait
-            with open(fd, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                if size < _TRAILER.size + PAGE:
-                    raise self._damaged("it is truncated")
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except FileNotFoundError as error:
-            raise self._damaged("it is missing") from error
-        except (OSError, ValueError) as error:
-            raise self._damaged(f"it can't be read ({error})") from error
-        length, crc, version, magic = _TRAILER.unpack_from(self._map, size - _TRAILER.size)
-        if magic != MAGIC:
-            raise self._damaged("it is truncated, or no segment of qidf's")
-        if version != FORMAT:
-            raise IndexMismatchError(f"{self.name} has format {version}, this version of qidf reads {FORMAT}")
-        end = size - _TRAILER.size
-        start = end - length
-        if start < 0:
-            raise self._damaged("its footer does not fit")
-        footer = self._read_footer(start, end, crc)
-        self.size = size
-        self.documents: int = footer["documents"]
-        self.tokens: int = footer["tokens"]
-        self.hapax: int = footer["hapax"]
-        self.terms: int = footer["terms"]
-        self.paths_are_ids: bool = footer["paths_are_ids"]
-        self.arrays: dict[str, tuple[int, int]] = footer["arrays"]
-        self.reader = Reader(self._map, self.name, self.documents, footer["seed"], self.arrays)
-        if self.reader.terms != self.terms:
-            raise self._damaged("its footer contradicts itself")
+    magic = MAGIC
+    required = (
+        "body.lengths",
+        "body.terms.data",
+        "body.terms.offsets",
+        "body.terms.slots",
+        "body.postings.offsets",
+        "body.postings.docs",
+        "body.postings.counts",
+        "body.postings.large",
+        "ids.data",
+        "ids.offsets",
+    )
 
-    def _read_footer(self, start: int, end: int, crc: int) -> dict[str, Any]:
-        data = self._map[start:end]
-        try:
-            footer = strictjson.loads(data)
-            arrays = {name: (int(offset), int(count)) for name, (offset, count) in footer["arrays"].items()}
-            numbers = [int(footer[key]) for key in ("documents", "tokens", "hapax", "terms", "seed")]
-            flag = bool(footer["paths_are_ids"])
-            sums_start, sums_count = arrays["pages"]
-            missing = [name for name in _REQUIRED if name not in arrays]
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise self._damaged("its footer can't be read") from error
-        if missing or sums_start % PAGE or sums_start + 8 * sums_count != start or sums_start != PAGE * sums_count:
-            raise self._damaged("its footer does not fit the file")
-        if not 0 <= min(numbers) <= max(numbers) < 1 << 63:
-            raise self._damaged("its numbers are out of range")
-        if zlib.crc32(data, zlib.crc32(self._map[sums_start:start])) != crc:
-            raise self._damaged("its checksum is wrong")
-        widths = {"data": 1, "counts": 1, "docs": 4, "lengths": 4, "lines": 4, "slots": 4, "offsets": 8, "large": 8}
-        for name, (offset, count) in arrays.items():
-            width = widths.get(name.rpartition(".")[2], 8)
-            if name != "pages" and (min(offset, count) < 0 or offset + width * count > sums_start):
-                raise self._damaged(f"array {name} does not fit")
+    def __init__(self, path: str, deletes: str = "") -> None:
+        super().__init__(path)
+        self.all_documents, self.tokens, self.hapax, self.all_terms, self.seed = self.numbers(
+            "documents", "tokens", "hapax", "terms", "seed"
+        )
+        if self.footer.get("name", self.name) != self.name:
+            raise self.damaged("it is another segment")
+        self.paths_are_ids = bool(self.footer.get("paths_are_ids"))
         for name in ("ids", "paths", "text"):
-            if (f"{name}.data" in arrays) != (f"{name}.offsets" in arrays):
-                raise self._damaged(f"{name} is not whole")
-            if f"{name}.offsets" in arrays and arrays[f"{name}.offsets"][1] != numbers[0] + 1:
-                raise self._damaged(f"{name}.offsets has the wrong size")
-        if "lines" in arrays and arrays["lines"][1] != numbers[0]:
-            raise self._damaged("lines has the wrong size")
-        return {
-            **dict(zip(("documents", "tokens", "hapax", "terms", "seed"), numbers, strict=True)),
-            "paths_are_ids": flag,
-            "arrays": arrays,
-        }
-
-    def _damaged(self, why: str) -> IndexCorruptError:
-        return IndexCorruptError(f"{self.name} is damaged: {why}")
+            if (f"{name}.data" in self.arrays) != (f"{name}.offsets" in self.arrays):
+                raise self.damaged(f"{name} is not whole")
+            if f"{name}.offsets" in self.arrays and self.arrays[f"{name}.offsets"][1] != self.all_documents + 1:
+                raise self.damaged(f"{name}.offsets has the wrong size")
+        for name in ("lines", "digests"):
+            if name in self.arrays and self.arrays[name][1] != self.all_documents:
+                raise self.damaged(f"{name} has the wrong size")
+        self.reader = Reader(self.map, self.name, self.all_documents, self.seed, self.arrays)
+        if self.reader.terms != self.all_terms:
+            raise self.damaged("its footer contradicts itself")
+        self.documents = self.all_documents
+        self.deletes: Deletes | None = None
+        if deletes:
+            self.deletes = Deletes(deletes)
+            if self.deletes.footer.get("segment") != self.name:
+                raise self.deletes.damaged("it is of another segment")
+            self.reader.delete(self.deletes.docs, self.deletes.terms, self.deletes.lost)
+            self.documents -= self.deletes.documents
+            self.tokens -= self.deletes.tokens
+            if min(self.documents, self.tokens) < 0:
+                raise self.deletes.damaged("it is of another segment")
 
     def verify(self) -> None:
         """Read every page; IndexCorruptError where one is not what was written."""
-        pages = self.arrays["pages"][1]
-        for page in range(pages):
-            self.reader.check(page * PAGE, PAGE)
+        super().verify()
+        if self.deletes is not None:
+            self.deletes.verify()
 
     def item(self, name: str, number: int) -> bytes:
         """Return the bytes of item `number` of the blob `name`."""
         start, _ = self.arrays[f"{name}.offsets"]
         data, size = self.arrays[f"{name}.data"]
         self.reader.check(start + 8 * number, 16)
-        first, last = struct.unpack_from("<QQ", self._map, start + 8 * number)
+        first, last = struct.unpack_from("<QQ", self.map, start + 8 * number)
         if not first <= last <= size:
-            raise self._damaged(f"{name}.offsets do not rise")
+            raise self.damaged(f"{name}.offsets do not rise")
         self.reader.check(data + first, last - first)
-        return self._map[data + first : data + last]
+        return self.map[data + first : data + last]
 
     def _string(self, name: str, number: int) -> str:
         try:
             return self.item(name, number).decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
-            raise self._damaged(f"{name} hold no UTF-8") from error
+            raise self.damaged(f"{name} hold no UTF-8") from error
 
     def id_bytes(self, number: int) -> bytes:
         """Return the id of document `number` as the bytes that order it."""
@@ -261,7 +190,7 @@ class Segment:
             return 1
         place = self.arrays["lines"][0] + 4 * number
         self.reader.check(place, 4)
-        line: int = struct.unpack_from("<I", self._map, place)[0]
+        line: int = struct.unpack_from("<I", self.map, place)[0]
         return line
 
     def text(self, number: int) -> str | None:
@@ -270,17 +199,47 @@ class Segment:
             return None
         return self._string("text", number)
 
+    def digest(self, number: int) -> bytes:
+        """Return the digest of document `number`, empty if an older version of qidf kept none."""
+        if "digests" not in self.arrays:
+            return b""
+        place = self.arrays["digests"][0] + 16 * number
+        self.reader.check(place, 16)
+        return self.map[place : place + 16]
+
     def number(self, id: str) -> int:
-        """Return the number of the document called `id`, or −1 (binary search)."""
-        wanted = id_bytes(id)
-        low, high = 0, self.documents
-        while low < high:
-            middle = (low + high) // 2
-            if self.id_bytes(middle) < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return low if low < self.documents and self.id_bytes(low) == wanted else -1
+        """Return the number of the document called `id` that was not deleted, or −1 (binary search)."""
+        return self.reader.number(id_bytes(id), self.arrays["ids.offsets"][0], *self.arrays["ids.data"])
+
+    def numbers_of_path(self, path: str) -> list[int]:
+        """Return the numbers of the documents of `path` that were not deleted: one pass over the bytes of all paths."""
+        if self.paths_are_ids:
+            number = self.number(path)
+            return [number] if number >= 0 else []
+        if "paths.offsets" not in self.arrays or not path:
+            return []
+        wanted = id_bytes(path)
+        places, count = self.arrays["paths.offsets"]
+        start, size = self.arrays["paths.data"]
+        self.reader.check(places, 8 * count)
+        self.reader.check(start, size)
+        found = []
+        with memoryview(self.map)[places : places + 8 * count] as view, view.cast("Q") as offsets:
+            at = self.map.find(wanted, start, start + size)
+            while at >= 0:
+                number = bisect_left(offsets, at - start)
+                if number < count and offsets[number] == at - start:
+                    number = bisect_right(offsets, at - start) - 1  # the ones before it are empty
+                    if number + 1 < count and offsets[number + 1] == at - start + len(wanted):
+                        found.append(number)
+                at = self.map.find(wanted, at + 1, start + size)
+        return [number for number in found if not self.reader.is_deleted(number)]
+
+    def place(self, name: str) -> tuple[int, int, int] | None:
+        """Return where a blob stands, as `Merger` takes it: its offsets, its data, and their size; None without it."""
+        if f"{name}.offsets" not in self.arrays:
+            return None
+        return (self.arrays[f"{name}.offsets"][0], *self.arrays[f"{name}.data"])
 
     def array(self, name: str, dtype: str) -> NDArray[Any]:
         """Return an array as numpy sees it, checked."""
@@ -289,37 +248,65 @@ class Segment:
         offset, count = self.arrays[name]
         width = np.dtype(dtype).itemsize
         self.reader.check(offset, width * count)
-        return np.frombuffer(self._map, dtype, count, offset)
+        return np.frombuffer(self.map, dtype, count, offset)
 
     def vocabulary(self) -> Iterator[tuple[bytes, int, int]]:
         """Yield each term's bytes with its df and its collection frequency, in the order of the bytes."""
         offsets = self.array("body.terms.offsets", "<u8")
-        postings = self.array("body.postings.offsets", "<u8")
+        live = self.dfs()
         start, size = self.arrays["body.terms.data"]
         self.reader.check(start, size)
         frequencies = self.collection_frequencies()
-        for first in range(0, self.terms, _PIECE):  # many segments are read at once: no whole one as Python objects
+        for first in range(0, self.all_terms, _PIECE):  # many segments are read at once: no whole one as Python objects
             places = offsets[first : first + _PIECE + 1].tolist()
             if places[-1] > size:
-                raise self._damaged("terms.offsets do not fit")
-            data = self._map[start + places[0] : start + places[-1]]
-            dfs = (
-                postings[first + 1 : first + _PIECE + 1] - postings[first : first + _PIECE][: len(places) - 1]
-            ).tolist()
+                raise self.damaged("terms.offsets do not fit")
+            data = self.map[start + places[0] : start + places[-1]]
+            dfs = live[first : first + _PIECE].tolist()
             counts = frequencies[first : first + _PIECE].tolist()
             for a, b, df, cf in zip(places, places[1:], dfs, counts, strict=False):
-                yield data[a - places[0] : b - places[0]], df, cf
+                if df:  # else it stands in deleted documents only
+                    yield data[a - places[0] : b - places[0]], df, cf
 
-    def collection_frequencies(self) -> NDArray[np.uint64]:
-        """Return how often each term stands in the segment."""
+    def dfs(self) -> NDArray[np.int64]:
+        """Return the df of each term, 0 for one that stands in deleted documents only."""
         import numpy as np
 
-        if not self.terms:
+        offsets = self.array("body.postings.offsets", "<u8")
+        if (offsets[1:] < offsets[:-1]).any():
+            raise self.damaged("postings.offsets do not rise")
+        out: NDArray[np.int64] = (offsets[1:] - offsets[:-1]).astype(np.int64)
+        if self.deletes is not None:
+            out[np.asarray(self.deletes.terms)] -= np.asarray(self.deletes.lost)
+            if out.size and out.min() < 0:
+                raise self.deletes.damaged("it is of another segment")
+        return out
+
+    @cached_property
+    def deleted(self) -> NDArray[np.bool_]:
+        """Whether each document was deleted, by number."""
+        import numpy as np
+
+        out = np.zeros(self.all_documents, bool)
+        if self.deletes is not None:
+            out[np.asarray(self.deletes.docs)] = True
+        return out
+
+    def collection_frequencies(self) -> NDArray[np.uint64]:
+        """Return how often each term stands in the documents that were not deleted."""
+        import numpy as np
+
+        if not self.all_terms:
             return np.zeros(0, np.uint64)
         counts = self.counts()
+        if self.deletes is not None:
+            docs = self.array("body.postings.docs", "<u4")
+            if docs.size and docs.max() >= self.all_documents:
+                raise self.damaged("postings do not fit")
+            counts[self.deleted[docs]] = 0
         starts = self.array("body.postings.offsets", "<u8")[:-1]
         if (starts >= counts.size).any():
-            raise self._damaged("postings.offsets do not fit")
+            raise self.damaged("postings.offsets do not fit")
         return np.add.reduceat(counts, starts.astype(np.int64))
 
     def counts(self) -> NDArray[np.uint64]:
@@ -330,6 +317,6 @@ class Segment:
         large = self.array("body.postings.large", "<u8").reshape(-1, 2)
         if large.size:
             if large[:, 0].max() >= counts.size:
-                raise self._damaged("postings.large does not fit")
+                raise self.damaged("postings.large does not fit")
             counts[large[:, 0]] = large[:, 1]
         return counts

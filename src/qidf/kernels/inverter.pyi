@@ -1,8 +1,5 @@
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from qidf.kernels.scan import Scanner
 
 class Inverter:
@@ -16,4 +13,4 @@ class Inverter:
     def add(self, texts: list[str]) -> None: ...
     def sort(self) -> None: ...
 
-def invert(inverters: list[Inverter], order: NDArray[np.uint32]) -> dict[str, Any]: ...
+def invert(inverters: list[Inverter], order: Any) -> dict[str, Any]: ...

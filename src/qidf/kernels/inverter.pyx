@@ -6,11 +6,18 @@ joins several into the arrays of a segment. It knows nothing of files or scores.
 """
 
 cimport cython
+from cpython cimport array
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from qidf.kernels.scan cimport Batch, Scanner, Tok, batch_free, batch_init, padded_equal, padded_hash, term_hash, utf8
+
+import array
+
+cdef array.array BYTES = array.array("B")
+cdef array.array NUMBERS = array.array("I")
+cdef array.array PLACES = array.array("Q")
 
 cdef extern from *:
     """
@@ -338,11 +345,9 @@ def invert(list inverters, const uint32_t[::1] order):
     """Join `inverters` into the arrays of a segment.
 
     `order[d]` is the serial number of the document that becomes number d: documents are counted through the inverters
-    in turn. Returns a dict of numpy arrays by the names of `qidf.index.segment` (without the field), with `tokens`
+    in turn. Returns a dict of buffers by the names of `qidf.index.segment` (without the field), with `tokens`
     and `hapax` (terms with df = 1) as ints.
     """
-    import numpy as np
-
     cdef Py_ssize_t k = len(inverters), i
     cdef size_t documents = 0, pairs = 0, bytes = 0, most = 0, t
     cdef Inverter inv
@@ -356,8 +361,8 @@ def invert(list inverters, const uint32_t[::1] order):
         raise ValueError(f"order must name {documents} documents, got {order.shape[0]}")
 
     # 1. one vocabulary out of k sorted ones
-    data_array = np.empty(bytes, np.uint8)
-    offsets_array = np.empty(most + 1, np.uint64)
+    data_array = array.clone(BYTES, bytes, False)
+    offsets_array = array.clone(PLACES, most + 1, False)
     cdef uint8_t[::1] data = data_array
     cdef uint64_t[::1] offsets = offsets_array
     cdef uint32_t** maps = <uint32_t**>calloc(k + 1, sizeof(uint32_t*))
@@ -404,15 +409,15 @@ def invert(list inverters, const uint32_t[::1] order):
             offsets[terms] = used
 
         # 2. document frequencies, then every posting in its place
-        starts_array = np.zeros(terms + 1, np.uint64)
-        cursor_array = np.empty(terms + 1, np.uint64)
-        docs_array = np.empty(pairs, np.uint32)
-        counts_array = np.empty(pairs, np.uint8)
-        lengths_array = np.empty(documents, np.uint32)
+        starts_array = array.clone(PLACES, terms + 1, True)
+        cursor_array = array.clone(PLACES, terms + 1, False)
+        docs_array = array.clone(NUMBERS, pairs, False)
+        counts_array = array.clone(BYTES, pairs, False)
+        lengths_array = array.clone(NUMBERS, documents, False)
         mask = 1
         while mask < terms + terms // 2 + 1:
             mask *= 2
-        slots_array = np.zeros(2 * mask, np.uint32)
+        slots_array = array.clone(NUMBERS, 2 * mask, True)
         large_pairs = []
     except BaseException:
         for i in range(k):
@@ -490,13 +495,17 @@ def invert(list inverters, const uint32_t[::1] order):
     large_pairs.sort()
     return {
         "lengths": lengths_array,
-        "terms.data": data_array[:used],
-        "terms.offsets": offsets_array[: terms + 1],
+        "terms.data": memoryview(data_array)[:used],
+        "terms.offsets": memoryview(offsets_array)[: terms + 1],
         "terms.slots": slots_array,
         "postings.offsets": starts_array,
         "postings.docs": docs_array,
         "postings.counts": counts_array,
-        "postings.large": np.array(large_pairs, np.uint64).reshape(-1, 2),
+        "postings.large": in_a_row(large_pairs),
         "tokens": tokens,
         "hapax": hapax,
     }
+
+
+cdef object in_a_row(list pairs):
+    return array.array("Q", [number for pair in pairs for number in pair])

@@ -6,20 +6,23 @@ offset before it is used, so a damaged file gives an error and never a wrong ran
 """
 
 cimport cython
+from cpython cimport array
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.math cimport INFINITY
 from libc.string cimport memcmp, memset
 
 from qidf.kernels.scan cimport Batch, Scanner, Tok, batch_free, batch_init, code_points, term_hash, utf8
+
+import array
 
 from qidf.errors import IndexCorruptError
 
 cdef enum:
     PAGE = 4096
     WORDS = 512
-    BAD = -1
     NO_MEMORY = -2
     PIECE = 128          # postings
     DENSE = 4            # gather the top k from the postings while they are fewer than 1/DENSE of the documents
@@ -115,33 +118,9 @@ cdef class Reader:
     """One segment in a buffer (a map of its file).
 
     `arrays` gives (offset in bytes, number of items) of each array by name; see `qidf.index.segment` for what they
-    hold. The caller has checked the footer that they come from.
+    hold. The caller has checked the footer that they come from. Documents that were deleted since it was written
+    (`delete`) count in no df and are never found.
     """
-
-    cdef readonly Py_ssize_t documents
-    cdef readonly Py_ssize_t terms
-    cdef readonly Py_ssize_t postings
-    cdef readonly str name
-    cdef Py_buffer view
-    cdef bint viewed
-    cdef const uint8_t* base
-    cdef size_t size
-    cdef uint64_t seed
-    cdef const uint64_t* sums
-    cdef size_t pages
-    cdef uint8_t* seen
-    cdef const uint8_t* term_data
-    cdef size_t term_bytes
-    cdef const uint64_t* term_offsets
-    cdef const uint32_t* slots
-    cdef size_t slot_mask
-    cdef const uint64_t* posting_offsets
-    cdef const uint32_t* docs
-    cdef const uint8_t* counts
-    cdef const uint64_t* large
-    cdef size_t large_count
-    cdef const uint32_t* lengths
-    cdef double* scratch         # scores by document, all zero while nobody holds them
 
     def __cinit__(self, buffer, str name, Py_ssize_t documents, seed, dict arrays):
         self.viewed = False
@@ -153,39 +132,42 @@ cdef class Reader:
         self.documents = documents
         self.seed = seed
         self.pages = arrays["pages"][1]
-        self.sums = <const uint64_t*>self.array(arrays, "pages", 8, self.pages)
+        self.sums = <const uint64_t*>self.place(arrays, "pages", 8, self.pages)
         self.seen = <uint8_t*>calloc(self.pages + 1, 1)
         if self.seen == NULL:
             raise MemoryError("no memory for the state of the pages")
         self.terms = arrays["body.terms.offsets"][1] - 1
-        self.term_offsets = <const uint64_t*>self.array(arrays, "body.terms.offsets", 8, self.terms + 1)
+        self.term_offsets = <const uint64_t*>self.place(arrays, "body.terms.offsets", 8, self.terms + 1)
         self.term_bytes = arrays["body.terms.data"][1]
-        self.term_data = self.array(arrays, "body.terms.data", 1, self.term_bytes)
-        self.slot_mask = max(0, arrays["body.terms.slots"][1] // 2 - 1)     # of none, `array` says that they do not fit
+        self.term_data = self.place(arrays, "body.terms.data", 1, self.term_bytes)
+        self.slot_mask = max(0, arrays["body.terms.slots"][1] // 2 - 1)     # of none, `place` says that they do not fit
         if (self.slot_mask + 1) & self.slot_mask:
             raise IndexCorruptError(f"{name}: the term table's size is not a power of two")
-        self.slots = <const uint32_t*>self.array(arrays, "body.terms.slots", 4, 2 * (self.slot_mask + 1))
-        self.posting_offsets = <const uint64_t*>self.array(arrays, "body.postings.offsets", 8, self.terms + 1)
+        self.slots = <const uint32_t*>self.place(arrays, "body.terms.slots", 4, 2 * (self.slot_mask + 1))
+        self.posting_offsets = <const uint64_t*>self.place(arrays, "body.postings.offsets", 8, self.terms + 1)
         self.postings = arrays["body.postings.docs"][1]
-        self.docs = <const uint32_t*>self.array(arrays, "body.postings.docs", 4, self.postings)
-        self.counts = self.array(arrays, "body.postings.counts", 1, self.postings)
+        self.docs = <const uint32_t*>self.place(arrays, "body.postings.docs", 4, self.postings)
+        self.counts = self.place(arrays, "body.postings.counts", 1, self.postings)
         self.large_count = arrays["body.postings.large"][1] // 2
-        self.large = <const uint64_t*>self.array(arrays, "body.postings.large", 8, 2 * self.large_count)
-        self.lengths = <const uint32_t*>self.array(arrays, "body.lengths", 4, documents)
+        self.large = <const uint64_t*>self.place(arrays, "body.postings.large", 8, 2 * self.large_count)
+        self.lengths = <const uint32_t*>self.place(arrays, "body.lengths", 4, documents)
 
     def __dealloc__(self):
         free(self.seen)
         free(self.scratch)
+        free(self.dead)
+        free(self.lost_terms)
+        free(self.lost)
         if self.viewed:
             PyBuffer_Release(&self.view)
 
-    cdef const uint8_t* array(self, dict arrays, str name, size_t width, Py_ssize_t count) except NULL:
+    cdef const uint8_t* place(self, dict arrays, str name, size_t width, Py_ssize_t count) except NULL:
         offset, items = arrays[name]
         if count < 0 or items != count or offset < 0 or offset % width or offset + count * width > self.size:
             raise IndexCorruptError(f"{self.name}: array {name} does not fit the file")
         return self.base + <size_t>offset
 
-    cdef inline int touch(self, const void* start, size_t length) noexcept nogil:
+    cdef int touch(self, const void* start, size_t length) noexcept nogil:
         """Check the pages of `length` bytes from `start` that nobody has touched yet."""
         cdef size_t page, stop
         if length == 0:
@@ -233,7 +215,7 @@ cdef class Reader:
             slot = (slot + 1) & self.slot_mask
         return -1
 
-    cdef inline int span(self, int64_t ordinal, size_t* start, size_t* stop) noexcept nogil:
+    cdef int span(self, int64_t ordinal, size_t* start, size_t* stop) noexcept nogil:
         """The postings of a term, checked; BAD where they are not what was written."""
         if ordinal < 0 or ordinal >= self.terms or self.touch(&self.posting_offsets[ordinal], 16) < 0:
             return BAD
@@ -258,12 +240,171 @@ cdef class Reader:
 
     def df(self, int64_t ordinal):
         """Return in how many documents of this segment the term stands."""
-        cdef size_t start, stop
-        if self.span(ordinal, &start, &stop) < 0:
+        cdef int64_t df = self.live(ordinal)
+        if df < 0:
             raise self.damaged("postings")
+        return df
+
+    cdef int64_t live(self, int64_t ordinal) noexcept nogil:
+        """The df of a term without the documents that were deleted; BAD where the postings are not what was written."""
+        cdef size_t start, stop, low = 0, high = self.lost_count, middle
+        if self.span(ordinal, &start, &stop) < 0:
+            return BAD
+        while low < high:
+            middle = (low + high) // 2
+            if self.lost_terms[middle] < ordinal:
+                low = middle + 1
+            else:
+                high = middle
+        if low < self.lost_count and self.lost_terms[low] == ordinal:
+            if self.lost[low] > stop - start:
+                return BAD
+            return stop - start - self.lost[low]
         return stop - start
 
-    cdef inline uint64_t large_number(self, size_t posting) noexcept nogil:
+    def delete(self, const uint32_t[::1] docs, const uint32_t[::1] terms, const uint32_t[::1] lost):
+        """Take documents out: `docs` (ascending), and the `terms` that stood in `lost` of them, as `lost` gives them.
+
+        To be called once, before anything is read. IndexCorruptError where the numbers don't fit this segment.
+        """
+        cdef Py_ssize_t i
+        if self.dead != NULL:
+            raise ValueError("the documents of this reader were deleted already")
+        if terms.shape[0] != lost.shape[0]:
+            raise self.damaged("deletes")
+        for i in range(docs.shape[0]):
+            if docs[i] >= <size_t>self.documents or (i and docs[i - 1] >= docs[i]):
+                raise self.damaged("deletes")
+        for i in range(terms.shape[0]):
+            if terms[i] >= <size_t>self.terms or (i and terms[i - 1] >= terms[i]):
+                raise self.damaged("deletes")
+        if not docs.shape[0]:
+            return
+        self.dead = <uint8_t*>calloc(self.documents, 1)
+        self.lost_terms = <uint32_t*>malloc((terms.shape[0] + 1) * sizeof(uint32_t))
+        self.lost = <uint32_t*>malloc((terms.shape[0] + 1) * sizeof(uint32_t))
+        if self.dead == NULL or self.lost_terms == NULL or self.lost == NULL:
+            raise MemoryError("no memory for the deleted documents")
+        for i in range(docs.shape[0]):
+            self.dead[docs[i]] = 1
+        for i in range(terms.shape[0]):
+            self.lost_terms[i] = terms[i]
+            self.lost[i] = lost[i]
+        self.lost_count = terms.shape[0]
+        self.deleted = docs.shape[0]
+
+    def is_deleted(self, uint32_t doc):
+        """Return whether document number `doc` was deleted."""
+        return self.dead != NULL and doc < <size_t>self.documents and self.dead[doc] == 1
+
+    def terms_of(self, const uint32_t[::1] docs):
+        """Return the terms of some documents (ascending numbers), and in how many of them each stands, as arrays of uint32.
+
+        A segment knows a term's documents, not a document's terms, so this reads the document numbers of every posting.
+        """
+        cdef uint8_t* wanted = <uint8_t*>calloc(self.documents + 1, 1)
+        cdef array.array terms = array.array("I"), counts = array.array("I")
+        cdef uint32_t[1024] some, much
+        cdef size_t t = 0, p, stop, used
+        cdef uint32_t n
+        cdef Py_ssize_t i
+        cdef int state = 0
+        if wanted == NULL:
+            raise MemoryError("no memory to look for documents")
+        try:
+            for i in range(docs.shape[0]):
+                if docs[i] >= <size_t>self.documents:
+                    raise ValueError(f"docs must be below {self.documents}, got {docs[i]}")
+                wanted[docs[i]] = 1
+            if (
+                self.touch(self.posting_offsets, 8 * (self.terms + 1)) < 0
+                or self.touch(self.docs, 4 * self.postings) < 0
+            ):
+                raise self.damaged("postings")
+            while t < <size_t>self.terms and state == 0:
+                used = 0
+                with nogil:
+                    while t < <size_t>self.terms and used < 1024:
+                        p = self.posting_offsets[t]
+                        stop = self.posting_offsets[t + 1]
+                        if p > stop or stop > <size_t>self.postings:
+                            state = BAD
+                            break
+                        n = 0
+                        while p < stop:
+                            if self.docs[p] >= <uint32_t>self.documents:
+                                state = BAD
+                                break
+                            n += wanted[self.docs[p]]
+                            p += 1
+                        if n:
+                            some[used] = <uint32_t>t
+                            much[used] = n
+                            used += 1
+                        t += 1
+                if used:
+                    array.extend_buffer(terms, <char*>some, used)
+                    array.extend_buffer(counts, <char*>much, used)
+            if state < 0:
+                raise self.damaged("postings")
+        finally:
+            free(wanted)
+        return terms, counts
+
+    def shift(self, const uint32_t[::1] terms, const int64_t[::1] before, const int64_t[::1] after, tuple others):
+        """Tell what a change of dfs here does to the counts of a whole index.
+
+        `terms[i]` of this segment stands in `before[i]` live documents and will stand in `after[i]`; `others` are the
+        readers of the other segments. Returns the change of the number of terms (df ≥ 1) and of those with df = 1.
+        """
+        cdef Py_ssize_t i, j, k = len(others)
+        cdef int64_t rest, ordinal, df, words = 0, once = 0
+        cdef int state = 0
+        cdef uint64_t a, b
+        cdef void** readers
+        if before.shape[0] != terms.shape[0] or after.shape[0] != terms.shape[0]:
+            raise ValueError("the arrays' sizes do not fit each other")
+        readers = <void**>malloc((k + 1) * sizeof(void*))
+        if readers == NULL:
+            raise MemoryError("no memory to count terms")
+        try:
+            for j in range(k):
+                readers[j] = <void*>(<Reader?>others[j])
+            with nogil:
+                for i in range(terms.shape[0]):
+                    if terms[i] >= <size_t>self.terms or self.touch(&self.term_offsets[terms[i]], 16) < 0:
+                        state = BAD
+                        break
+                    a = self.term_offsets[terms[i]]
+                    b = self.term_offsets[terms[i] + 1]
+                    if a > b or b > self.term_bytes or self.touch(self.term_data + a, b - a) < 0:
+                        state = BAD
+                        break
+                    rest = 0
+                    for j in range(k):
+                        ordinal = (<Reader>readers[j]).find(self.term_data + a, b - a)
+                        if ordinal < -1:
+                            state = BAD
+                            break
+                        if ordinal >= 0:
+                            df = (<Reader>readers[j]).live(ordinal)
+                            if df < 0:
+                                state = BAD
+                                break
+                            rest += df
+                            if rest > 1:
+                                break
+                    if state < 0:
+                        break
+                    words += (rest + after[i] > 0) - (rest + before[i] > 0)
+                    once += (rest + after[i] == 1) - (rest + before[i] == 1)
+        finally:
+            free(readers)
+        if state < 0:
+            raise self.damaged("dictionary")
+        return words, once
+
+    cdef uint64_t large_number(self, size_t posting) noexcept nogil:
         """The count of a posting whose byte says 255; 0 where none is stored."""
         cdef size_t low = 0, high = self.large_count, middle
         while low < high:
@@ -331,8 +472,37 @@ cdef class Reader:
                 raise self.damaged("ids") from error
         return out
 
+    def number(self, bytes id, size_t offsets, size_t data, size_t data_bytes):
+        """Return the number of the document with an id's bytes, −1 if there is none or it was deleted (binary search)."""
+        cdef const uint64_t* places = <const uint64_t*>(self.base + offsets)
+        cdef const uint8_t* wanted = <const uint8_t*><const char*>id
+        cdef size_t n = len(id), low = 0, high = self.documents, middle, m
+        cdef uint64_t a, b
+        cdef int c
+        if offsets % 8 or offsets + 8 * (self.documents + 1) > self.size or data + data_bytes > self.size:
+            raise self.damaged("ids")
+        while low < high:
+            middle = (low + high) // 2
+            if self.touch(places + middle, 16) < 0:
+                raise self.damaged("ids")
+            a = places[middle]
+            b = places[middle + 1]
+            if a > b or b > data_bytes or self.touch(self.base + data + a, b - a) < 0:
+                raise self.damaged("ids")
+            m = b - a
+            c = memcmp(self.base + data + a, wanted, n if n < m else m)
+            if c == 0:
+                if m == n:
+                    return -1 if self.dead != NULL and self.dead[middle] else <Py_ssize_t>middle
+                c = -1 if m < n else 1
+            if c < 0:
+                low = middle + 1
+            else:
+                high = middle
+        return -1
+
     def norms(self, double k1, double b, double average, double[::1] out):
-        """Write k1·((1 − b) + b·dl/avgdl) of each document into `out`."""
+        """Write k1·((1 − b) + b·dl/avgdl) of each document into `out`, ∞ for a deleted one: that makes its score 0."""
         cdef Py_ssize_t i
         cdef int state = 0
         if out.shape[0] != self.documents:
@@ -342,6 +512,10 @@ cdef class Reader:
             if state == 0:
                 for i in range(self.documents):
                     out[i] = k1 * ((1.0 - b) + b * (self.lengths[i] / average))
+                if self.dead != NULL:
+                    for i in range(self.documents):
+                        if self.dead[i]:
+                            out[i] = INFINITY
         if state < 0:
             raise self.damaged("lengths")
 
@@ -609,8 +783,8 @@ cdef class Terms:
         """Count one token of the query in hand."""
         cdef Py_ssize_t i
         cdef int64_t* numbers
-        cdef int64_t df = 0, number, key = -1
-        cdef size_t start, stop, slot, row, capacity
+        cdef int64_t df = 0, number, here, key = -1
+        cdef size_t slot, row, capacity
         cdef void* grown
         if self.used + 1 >= self.capacity:
             capacity = 2 * self.capacity
@@ -630,9 +804,10 @@ cdef class Terms:
                 return BAD
             numbers[i] = number
             if number >= 0:
-                if (<Reader>readers[i]).span(number, &start, &stop) < 0:
+                here = (<Reader>readers[i]).live(number)
+                if here < 0:
                     return BAD
-                df += stop - start
+                df += here
                 if key < 0:
                     key = number * self.segments + i
         if df == 0:

@@ -1,6 +1,7 @@
 """The kernels in plain Python: the tests' oracle, and what runs where nothing could be compiled. Slower, never wrong.
 
-The same names and results as `scan`, `inverter` and `scorer`, down to the bits of a score and the bytes of a segment.
+The same names and results as `scan`, `inverter`, `scorer` and `merger`, down to the bits of a score and the bytes of a
+segment.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -99,14 +101,15 @@ class Inverter:
         """Do nothing: `invert` sorts. Nothing may be added afterwards."""
 
 
-def invert(inverters: list[Inverter], order: NDArray[np.uint32]) -> dict[str, Any]:
+def invert(inverters: list[Inverter], order: Any) -> dict[str, Any]:
     """Join `inverters` into the arrays of a segment.
 
     `order[d]` is the serial number of the document that becomes number d: documents are counted through the inverters
-    in turn. Returns a dict of numpy arrays by the names of `qidf.index.segment` (without the field), with `tokens`
+    in turn. Returns a dict of buffers by the names of `qidf.index.segment` (without the field), with `tokens`
     and `hapax` (terms with df = 1) as ints.
     """
     documents = sum(inverter.documents for inverter in inverters)
+    order = np.asarray(order)
     if len(order) != documents:
         raise ValueError(f"order must name {documents} documents, got {len(order)}")
     if not np.array_equal(np.sort(order), np.arange(documents)):
@@ -136,7 +139,7 @@ def invert(inverters: list[Inverter], order: NDArray[np.uint32]) -> dict[str, An
         "postings.offsets": _starts(dfs),
         "postings.docs": docs[ascending],
         "postings.counts": np.minimum(counts, 255).astype(np.uint8),
-        "postings.large": np.stack([large, counts[large]], axis=1).astype(np.uint64),
+        "postings.large": np.stack([large, counts[large]], axis=1).astype(np.uint64).reshape(-1),
         "tokens": int(lengths.sum(dtype=np.uint64)),
         "hapax": int((dfs == 1).sum()),
     }
@@ -235,6 +238,9 @@ class Reader:
         self._counts = self._view("body.postings.counts", "u1", self.postings)
         self._large = self._view("body.postings.large", "<u8", 2 * self._large_count)
         self._lengths = self._view("body.lengths", "<u4", documents)
+        self.deleted = 0
+        self._dead = np.zeros(documents, bool)
+        self._lost: dict[int, int] = {}  # how many of the deleted documents held a term
 
     def _view(self, name: str, dtype: str, count: int) -> NDArray[Any]:
         offset, items = self._arrays[name]
@@ -323,7 +329,81 @@ class Reader:
     def df(self, ordinal: int) -> int:
         """Return in how many documents of this segment the term stands."""
         start, stop = self._span(ordinal)
-        return stop - start
+        df = stop - start - self._lost.get(ordinal, 0)
+        if df < 0:
+            raise self._damaged("postings")
+        return df
+
+    def delete(self, docs: Any, terms: Any, lost: Any) -> None:
+        """Take documents out: `docs` (ascending), and the `terms` that stood in `lost` of them, as `lost` gives them.
+
+        To be called once, before anything is read. IndexCorruptError where the numbers don't fit this segment.
+        """
+        if self.deleted:
+            raise ValueError("the documents of this reader were deleted already")
+        for numbers, bound in ((list(docs), self.documents), (list(terms), self.terms)):
+            if numbers != sorted(set(numbers)) or (numbers and numbers[-1] >= bound):
+                raise self._damaged("deletes")
+        if len(terms) != len(lost):
+            raise self._damaged("deletes")
+        if len(docs):
+            self._dead[np.array(docs, np.int64)] = True
+            self._lost = dict(zip(terms, lost, strict=True))
+            self.deleted = len(docs)
+
+    def is_deleted(self, doc: int) -> bool:
+        """Return whether document number `doc` was deleted."""
+        return doc < self.documents and bool(self._dead[doc])
+
+    def terms_of(self, docs: Any) -> tuple[array[int], array[int]]:
+        """Return the terms of some documents (ascending numbers), and in how many of them each stands.
+
+        A segment knows a term's documents, not a document's terms, so this reads the document numbers of every posting.
+        """
+        wanted = np.zeros(self.documents, bool)
+        for doc in docs:
+            if doc >= self.documents:
+                raise ValueError(f"docs must be below {self.documents}, got {doc}")
+            wanted[doc] = True
+        found = self._read(0, self.postings)[0]
+        starts = self._dictionary()[1]
+        before = np.concatenate([[0], np.cumsum(wanted[found])])
+        counts = before[starts[1:]] - before[starts[:-1]]
+        terms = np.flatnonzero(counts)
+        return array("I", terms.tolist()), array("I", counts[terms].tolist())
+
+    def _dictionary(self) -> tuple[list[bytes], NDArray[np.int64]]:
+        """Return all terms, and where their postings begin and the last ones end."""
+        offsets = self._items(self._term_offsets, "body.terms.offsets", 0, self.terms + 1, "dictionary").tolist()
+        data = self._items(self._term_data, "body.terms.data", 0, len(self._term_data), "dictionary").tobytes()
+        name = "body.postings.offsets"
+        starts = self._items(self._posting_offsets, name, 0, self.terms + 1, "dictionary").astype(np.int64)
+        if offsets != sorted(offsets) or offsets[-1] > len(data):
+            raise self._damaged("dictionary")
+        if (starts[1:] < starts[:-1]).any() or starts[-1] > self.postings:
+            raise self._damaged("dictionary")
+        return [data[a:b] for a, b in pairwise(offsets)], starts
+
+    def shift(self, terms: Any, before: Any, after: Any, others: tuple[Reader, ...]) -> tuple[int, int]:
+        """Tell what a change of dfs here does to the counts of a whole index.
+
+        `terms[i]` of this segment stands in `before[i]` live documents and will stand in `after[i]`; `others` are the
+        readers of the other segments. Returns the change of the number of terms (df ≥ 1) and of those with df = 1.
+        """
+        if not len(terms) == len(before) == len(after):
+            raise ValueError("the arrays' sizes do not fit each other")
+        words = once = 0
+        vocabulary = self._dictionary()[0] if len(terms) else []
+        for term, old, new in zip(terms, before, after, strict=True):
+            if term >= self.terms:
+                raise self._damaged("dictionary")
+            rest = 0
+            for other in others:
+                ordinal = other.ordinal(vocabulary[term].decode())
+                rest += other.df(ordinal) if ordinal >= 0 else 0
+            words += (rest + new > 0) - (rest + old > 0)
+            once += (rest + new == 1) - (rest + old == 1)
+        return words, once
 
     def count(self, ordinal: int, doc: int) -> int:
         """Return how often the term stands in document number `doc`."""
@@ -360,13 +440,35 @@ class Reader:
                 raise self._damaged("ids") from error
         return out
 
+    def number(self, id: bytes, offsets: int, data: int, data_bytes: int) -> int:
+        """Return the number of the document with an id's bytes, −1 if there is none or it was deleted."""
+        if offsets % 8 or offsets + 8 * (self.documents + 1) > self._size or data + data_bytes > self._size:
+            raise self._damaged("ids")
+        places = np.frombuffer(self._buffer, "<u8", self.documents + 1, offsets)
+        low, high = 0, self.documents
+        while low < high:
+            middle = (low + high) // 2
+            self._touch(offsets + 8 * middle, 16, "ids")
+            a, b = places[middle : middle + 2].tolist()
+            if not a <= b <= data_bytes:
+                raise self._damaged("ids")
+            self._touch(data + a, b - a, "ids")
+            found = bytes(self._buffer[data + a : data + b])
+            if found == id:
+                return -1 if self._dead[middle] else middle
+            if found < id:
+                low = middle + 1
+            else:
+                high = middle
+        return -1
+
     def norms(self, k1: float, b: float, average: float, out: Any) -> None:
-        """Write k1·((1 − b) + b·dl/avgdl) of each document into `out`."""
+        """Write k1·((1 − b) + b·dl/avgdl) of each document into `out`, ∞ for a deleted one: that makes its score 0."""
         if len(out) != self.documents:
             raise ValueError(f"out must have {self.documents} items, got {len(out)}")
         lengths = self._items(self._lengths, "body.lengths", 0, self.documents, "lengths")
         with np.errstate(all="ignore"):
-            np.asarray(out)[:] = k1 * ((1.0 - b) + b * (lengths / average))
+            np.asarray(out)[:] = np.where(self._dead, np.inf, k1 * ((1.0 - b) + b * (lengths / average)))
 
     def parts(self, norms: Any, out: Any) -> None:
         """Write tf / (tf + norm) of every posting into `out`: what `score` would compute again for each query."""
@@ -436,6 +538,145 @@ class Reader:
             hits = hits[scores[hits] >= least]
         hits = hits[np.argsort(-scores[hits], kind="stable")][:k]  # ties stay in the order of their numbers
         return hits, scores[hits]
+
+
+# Segments to one segment
+
+
+class Merger:
+    """The documents of several segments that were not deleted, as one segment.
+
+    `ids` gives for each reader where its ids stand: (offsets, data, bytes of data). IndexCorruptError where a segment
+    is not what was written, or two hold the same id.
+
+    Attributes
+    ----------
+    documents, postings, tokens, terms, hapax, most : int
+        Of the new segment; `most` is the largest df.
+    segments, docs : array of uint32
+        By new number, where the document comes from.
+    vocabulary : dict of arrays
+        `terms.data`, `terms.offsets`, `terms.slots`, `postings.offsets`.
+    """
+
+    def __init__(self, readers: list[Reader], ids: list[tuple[int, int, int]], seed: int) -> None:
+        self._readers = readers
+        lists = [self._list(reader, place) for reader, place in zip(readers, ids, strict=True)]
+        if any(names != sorted(set(names)) for names in lists):
+            raise IndexCorruptError("segments hold documents out of order")
+        live = [
+            (name, i, doc)
+            for i, names in enumerate(lists)
+            for doc, name in enumerate(names)
+            if not readers[i].is_deleted(doc)
+        ]
+        live.sort()
+        if any(a[0] == b[0] for a, b in pairwise(live)):
+            raise IndexCorruptError("segments hold a document twice")
+        self.documents = len(live)
+        self.segments = array("I", [i for _, i, _ in live])
+        self.docs = array("I", [doc for _, _, doc in live])
+        number = {(i, doc): n for n, (_, i, doc) in enumerate(live)}
+        self.tokens = sum(readers[i].length(doc) for _, i, doc in live)
+        postings: dict[bytes, list[tuple[int, int]]] = {}
+        for i, reader in enumerate(readers):
+            terms, starts = reader._dictionary()
+            docs, counts = reader._read(0, reader.postings)
+            for t, term in enumerate(terms):
+                for doc, count in zip(
+                    docs[starts[t] : starts[t + 1]].tolist(), counts[starts[t] : starts[t + 1]].tolist(), strict=True
+                ):
+                    if (i, doc) in number:
+                        postings.setdefault(term, []).append((number[i, doc], int(count)))
+        vocabulary = sorted(postings)
+        self._rows = [sorted(postings[term]) for term in vocabulary]
+        sizes = np.array([len(row) for row in self._rows], np.int64)
+        self.terms = len(vocabulary)
+        self.postings = int(sizes.sum())
+        self.hapax = int((sizes == 1).sum())
+        self.most = int(sizes.max(initial=0))
+        self.vocabulary = {
+            "terms.data": np.frombuffer(b"".join(vocabulary), np.uint8),
+            "terms.offsets": _starts(np.array([len(term) for term in vocabulary], np.int64)),
+            "terms.slots": _slots(vocabulary, seed),
+            "postings.offsets": _starts(sizes),
+        }
+        self._term = 0
+        self._asked: list[tuple[int, int, int] | None] = []
+        self._found: list[bytes] = []
+        big = [(p, count) for p, (_, count) in enumerate(pair for row in self._rows for pair in row) if count >= 255]
+        self.large = array("Q", [number for pair in big for number in pair])
+
+    def _list(self, reader: Reader, place: tuple[int, int, int]) -> list[bytes]:
+        """Return the items of a blob."""
+        offsets, data, size = place
+        if min(place) < 0 or offsets % 8 or offsets + 8 * (reader.documents + 1) > reader._size:
+            raise reader._damaged("documents")
+        if data + size > reader._size:
+            raise reader._damaged("documents")
+        reader._touch(offsets, 8 * (reader.documents + 1), "documents")
+        reader._touch(data, size, "documents")
+        places = np.frombuffer(reader._buffer, "<u8", reader.documents + 1, offsets).tolist()
+        if places != sorted(places) or places[-1] > size:
+            raise reader._damaged("documents")
+        return [bytes(reader._buffer[data + a : data + b]) for a, b in pairwise(places)]
+
+    def fill(self, docs: Any, counts: Any) -> int:
+        """Write the postings of the next terms, as many as fit (`docs` must hold the largest df); return their number.
+
+        0 when all were written.
+        """
+        if len(counts) < len(docs):
+            raise ValueError("the arrays' sizes do not fit each other")
+        if len(docs) < self.most:
+            raise ValueError(f"docs must hold {self.most} numbers, got {len(docs)}")
+        n = 0
+        while self._term < self.terms and n + len(self._rows[self._term]) <= len(docs):
+            for doc, count in self._rows[self._term]:
+                docs[n], counts[n] = doc, min(count, 255)
+                n += 1
+            self._term += 1
+        return n
+
+    def _items(self, blobs: list[tuple[int, int, int] | None]) -> list[bytes]:
+        if len(blobs) != len(self._readers):
+            raise ValueError("the arrays' sizes do not fit each other")
+        if self._asked != blobs:
+            lists = [
+                self._list(reader, place) if place is not None else [b""] * reader.documents
+                for reader, place in zip(self._readers, blobs, strict=True)
+            ]
+            self._found = [lists[i][doc] for i, doc in zip(self.segments, self.docs, strict=True)]
+            self._asked = blobs
+        return self._found
+
+    def sizes(self, blobs: list[tuple[int, int, int] | None]) -> Any:
+        """Return where each item of the joined blobs will begin, and where the last ends: an array of uint64.
+
+        `blobs` gives for each reader (offsets, data, bytes of data), or None where its documents have no such item.
+        """
+        return array("Q", accumulate(map(len, self._items(blobs)), initial=0))
+
+    def items(self, blobs: list[tuple[int, int, int] | None], first: int, last: int) -> Any:
+        """Return the items of new documents `first` to `last` (exclusive), end to end."""
+        if not 0 <= first <= last <= self.documents:
+            raise ValueError(f"there are {self.documents} documents, got {first} to {last}")
+        return b"".join(self._items(blobs)[first:last])
+
+    def column(self, places: list[int], width: int, default: bytes) -> Any:
+        """Return an array's items by new number, `width` bytes each, from the offsets `places` (−1: `default`)."""
+        if len(default) != width or len(places) != len(self._readers):
+            raise ValueError("the arrays' sizes do not fit each other")
+        for reader, place in zip(self._readers, places, strict=True):
+            if place >= 0:
+                if place + width * reader.documents > reader._size:
+                    raise reader._damaged("documents")
+                reader._touch(place, width * reader.documents, "documents")
+        out = []
+        for i, doc in zip(self.segments, self.docs, strict=True):
+            at = places[i] + width * doc
+            out.append(bytes(self._readers[i]._buffer[at : at + width]) if places[i] >= 0 else default)
+        return b"".join(out)
 
 
 # Queries to known terms
