@@ -12,7 +12,7 @@ import pytest
 Run = Callable[..., subprocess.CompletedProcess[str]]
 KEYS = {
     "index", "analyzer", "built", "documents", "tokens", "index_bytes", "seconds", "added", "changed", "removed",
-    "skipped", "notes",
+    "skipped", "notes", "segments",
 }  # fmt: skip
 
 

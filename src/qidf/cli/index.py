@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from qidf.cli import options
 from qidf.cli.output import Style, clean, count, note, say, say_json, size
+
+if TYPE_CHECKING:
+    from qidf.index import Index
+    from qidf.index.refresh import Refresh
 
 SLOWER = "the compiled kernels are not in use, which is slower (install qidf with a C compiler at hand)"
 EXAMPLES = """\
@@ -16,6 +22,8 @@ qidf index src --index /tmp/idx --json
 qidf index src --analyzer standard --rebuild
 qidf index docs.jsonl --store --memory 1024
 qidf index src --verify
+qidf index src --optimize
+qidf index src --watch
 """
 
 
@@ -39,6 +47,16 @@ qidf index src --verify
 @click.option("--store", is_flag=True, help="Keep the texts in the index, for snippets of JSONL documents.")
 @click.option("--memory", metavar="MiB", type=int, default=512, show_default=True, help="Memory for building.")
 @click.option("--verify", is_flag=True, help="Don't build: read every byte of the index and check it.")
+@click.option(
+    "--optimize",
+    is_flag=True,
+    help="Merge all segments into one afterwards, without what was deleted. Rankings stay the same.",
+)
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Go on: follow PATH and bring the index up to date, until interrupted; with --json, a line for each time.",
+)
 @options.json_output
 def command(
     path: str,
@@ -48,16 +66,17 @@ def command(
     store: bool,
     memory: int,
     verify: bool,
+    optimize: bool,
+    watch: bool,
     as_json: bool,
 ) -> None:
     """Build the index of PATH (default: the current directory), or bring it up to date.
 
     PATH is a directory, a git work tree, or a JSON lines file (.jsonl, .ndjson, also .gz) of {"id", "text"} objects.
+    Only what changed since the last time is read again.
     """
-    import os
     import time
 
-    from qidf import kernels
     from qidf.analysis import ANALYZERS
     from qidf.cli.places import refresh
     from qidf.index.refresh import default_index
@@ -67,26 +86,60 @@ def command(
         raise ValueError(f"analyzer must be one of {', '.join(ANALYZERS)}, got {analyzer!r}")
     if memory < 1:
         raise ValueError(f"memory must be at least 1 (MiB), got {memory}")
+    if verify and (optimize or watch or rebuild):
+        raise click.UsageError("--verify changes nothing: leave --optimize, --watch and --rebuild out")
     started = time.perf_counter()
     if verify:
         place = default_index(path) if index is None else index
-        Index.open(place).verify()
-        done = None
-    else:
-        done = refresh(path, index, analyzer=analyzer, store_text=store or None, rebuild=rebuild, memory=memory << 20)
-        place = done.index
-    opened = Index.open(place)
-    seconds = time.perf_counter() - started
-    size_bytes = sum(entry.stat().st_size for entry in os.scandir(place))
+        opened = Index.open(place)
+        opened.verify()
+        _tell(None, opened, time.perf_counter() - started, as_json)
+        return
+    settings: dict[str, Any] = {"analyzer": analyzer, "store_text": store or None, "memory": memory << 20}
+    done = refresh(path, index, rebuild=rebuild, wait=10.0, **settings)
+    opened = Index.open(done.index)
+    if optimize:
+        opened.optimize()
+    _tell(done, opened, time.perf_counter() - started, as_json, line=watch)
+    if watch:
+        _watch(path, done.index, as_json, settings)
+
+
+def _watch(path: str, place: str, as_json: bool, settings: dict[str, Any]) -> None:
+    """Tell of each refresh, until interrupted."""
+    from qidf.index.search import Index
+    from qidf.index.watch import watch
+
+    first = True
+
+    def tell(done: Refresh) -> None:
+        nonlocal first
+        if first and not done.built:
+            note(f"watching {clean(os.path.realpath(path))} (stop with Ctrl-C)")
+        else:
+            _tell(done, Index.open(done.index), done.seconds, as_json, line=True)
+        first = False
+
+    watch(
+        path, place, on_refresh=tell, on_error=lambda error: note(f"not refreshed: {error}"), on_note=note, **settings
+    )
+
+
+def _tell(done: Refresh | None, opened: Index, seconds: float, as_json: bool, *, line: bool = False) -> None:
+    """Say what was done; None: the index was verified. `line`: at once, and in one line."""
+    from qidf import kernels
+
+    size_bytes = sum(entry.stat().st_size for entry in os.scandir(opened.path))
     facts = f"{count(opened.tokens, 'token')}, index {size(size_bytes)}, analyzer {opened.analyzer}"
     if as_json:
         say_json(
             {
-                "index": place,
+                "index": opened.path,
                 "analyzer": opened.analyzer,
                 "built": done is not None and done.built,
                 "documents": opened.documents,
                 "tokens": opened.tokens,
+                "segments": opened.segments,
                 "index_bytes": size_bytes,
                 "seconds": round(seconds, 3),
                 "added": done.added if done else 0,
@@ -94,24 +147,27 @@ def command(
                 "removed": done.removed if done else 0,
                 "skipped": done.summary if done else "",
                 "notes": done.notes if done else [],
-            }
+            },
+            line=line,
         )
     else:
         documents = count(opened.documents, "document")
         arrow = "→" if Style(sys.stdout).can("→") else "->"
+        place = clean(opened.path)
         if done is None:
-            say(f"whole: {documents} ({facts}) {arrow} {clean(place)}")
+            say(f"whole: {documents} ({facts}) {arrow} {place}")
         elif done.built:
             news = [f"{n:,} {what}" for n, what in ((done.changed, "changed"), (done.removed, "removed")) if n]
-            if news and done.added:
+            if done.added and (news or done.added < opened.documents):
                 news.insert(0, f"{done.added:,} added")
             since = f": {', '.join(news)}" if news else ""
-            say(f"indexed {documents} ({facts}) in {seconds:.2f} s{since} {arrow} {clean(place)}")
+            say(f"indexed {documents} ({facts}) in {seconds:.2f} s{since} {arrow} {place}")
         else:
-            say(f"up to date: {documents} ({facts}) {arrow} {clean(place)}")
+            say(f"up to date: {documents} ({facts}) {arrow} {place}")
     if done is not None and done.built and not kernels.COMPILED:
         note(SLOWER)
     if done is not None:
-        for line in (done.summary, *done.notes):
-            if line:
-                note(line)
+        for remark in filter(None, (done.summary, *done.notes)):
+            note(remark)
+    if line:
+        sys.stdout.flush()

@@ -82,11 +82,11 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
-def say_json(value: Any) -> None:
-    """Print JSON in ASCII: any file name can be written so."""
+def say_json(value: Any, *, line: bool = False) -> None:
+    """Print JSON in ASCII: any file name can be written so. `line`: without a line break in it."""
     import json
 
-    say(json.dumps(value, indent=2, allow_nan=False))
+    say(json.dumps(value, indent=None if line else 2, allow_nan=False))
 
 
 def cells(text: str) -> int:

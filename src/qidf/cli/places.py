@@ -103,10 +103,15 @@ def refresh(
     store_text: bool | None = None,
     rebuild: bool = False,
     memory: int | None = None,
+    wait: float = 1.0,
 ) -> Refresh:
-    """Build or refresh an index, with progress on a terminal."""
+    """Build or refresh an index, with progress on a terminal.
+
+    Where another process writes to it, wait that many seconds, or as long as it takes where there is no index yet.
+    """
+    from qidf.index import store
     from qidf.index.build import MEMORY
-    from qidf.index.refresh import refresh
+    from qidf.index.refresh import default_index, refresh
 
     with _progress() as (progress, total):
         return refresh(
@@ -116,6 +121,8 @@ def refresh(
             store_text=store_text,
             rebuild=rebuild,
             memory=MEMORY if memory is None else memory,
+            wait=wait if store.exists(default_index(path) if place is None else place) else -1.0,
+            on_wait=(lambda who: note(f"{who} writes to the index: waiting")) if wait > 1 else None,
             progress=progress,
             total=total,
         )

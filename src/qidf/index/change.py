@@ -60,6 +60,8 @@ class Change:
         except BaseException:
             self._stack.close()
             raise
+        self.over = False
+        """Whether it was committed, rolled back, or has failed."""
         self._memory = memory
         self._root = root
         self._segments = list(self.base.segments)  # of the commit, then those written since
@@ -173,23 +175,27 @@ class Change:
         return None
 
     def _flush(self) -> None:
-        """Write what waits as segments."""
+        """Write what waits as segments. If that fails, the change is over: half of it must never be committed."""
         if not self._waiting:
             return
         documents = list(self._waiting.values())
         self._waiting.clear()
         self._by_path.clear()
         self._bytes = 0
-        written = write_segments(
-            self._writer,
-            documents,
-            analyzer=self.base.manifest.analyzer,
-            store_text=self.base.manifest.stored,
-            memory=self._memory,
-            threads=None if len(documents) > 64 else 1,
-            progress=None,
-            seed=self._segments[0].seed if self._segments else secrets.randbits(63),
-        )
+        try:
+            written = write_segments(
+                self._writer,
+                documents,
+                analyzer=self.base.manifest.analyzer,
+                store_text=self.base.manifest.stored,
+                memory=self._memory,
+                threads=None if len(documents) > 64 else 1,
+                progress=None,
+                seed=self._segments[0].seed if self._segments else secrets.randbits(63),
+            )
+        except BaseException as error:
+            self._close(error)
+            raise
         self._segments += written
         self._deleted += [set() for _ in written]
 
@@ -233,6 +239,7 @@ class Change:
         self._close(None)
 
     def _close(self, error: BaseException | None) -> None:
+        self.over = True
         if error is None:
             self._stack.close()
         else:

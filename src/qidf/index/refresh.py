@@ -33,7 +33,7 @@ class Refresh:
     """What a refresh did. `index` is the index's directory; `built` tells whether anything in it changed.
 
     `added`, `changed` and `removed` count documents (files, where it was built anew over another); `summary` tells what
-    was skipped, `notes` what could not be honoured.
+    was skipped, `notes` what could not be honoured; `seconds` is how long it took.
     """
 
     index: str
@@ -44,6 +44,7 @@ class Refresh:
     removed: int
     summary: str
     notes: list[str]
+    seconds: float = 0.0
 
 
 def default_index(path: str | os.PathLike[str]) -> str:
@@ -94,6 +95,7 @@ def refresh(
     SourceError, IndexCorruptError, IndexLockedError, QidfError
         See `open_source`, `Index.open` and `build`.
     """
+    started = time.perf_counter()
     source = open_source(path)
     place = default_index(path) if index is None else os.fspath(index)
     wanted = _Wanted(source, place, str(source.root), analyzer, store_text, rebuild)
@@ -116,7 +118,8 @@ def refresh(
     if found.manifest is None:
         done = documents, 0, 0
     built = found.anew or any(done)
-    return Refresh(place, built, documents, *done, source.summary() if built else "", source.notes)
+    summary = source.summary() if built else ""
+    return Refresh(place, built, documents, *done, summary, source.notes, time.perf_counter() - started)
 
 
 class _Wanted:

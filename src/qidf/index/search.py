@@ -158,6 +158,11 @@ class Index:
         return self._state.manifest.hapax_terms
 
     @property
+    def segments(self) -> int:
+        """How many segments it consists of."""
+        return len(self._state.segments)
+
+    @property
     def root(self) -> str:
         """The directory or file that the texts of documents are read from; empty if there is none."""
         return self._root or self._state.manifest.root
@@ -628,8 +633,10 @@ class Index:
         SourceError
             An id that another document has, or an item that is no document. What came before it in `documents` is
             still added at the next commit: `rollback` forgets it.
-        IndexLockedError, QidfError
-            Another process writes to the index; it can't be written.
+        IndexLockedError
+            Another writer is at it.
+        QidfError
+            The disk is full or fails. The last commit stands then, and all changes since are gone.
         """
         with self._writing.lock:
             return self._change(memory).put(_as_documents(documents), replace=False)
@@ -705,7 +712,7 @@ class Index:
             raise ValueError(f"merge must be foreground, background or none, got {merge!r}")
         with self._writing.lock:
             change, self._writing.change = self._writing.change, None
-            if change is not None:
+            if change is not None and not change.over:
                 self._state = _State(*change.commit(merge=merge == "foreground"))
             if merge == "background":
                 thread = threading.Thread(target=self._merge_quietly, name="qidf-merge", daemon=True)
@@ -716,7 +723,7 @@ class Index:
         """Forget the changes since the last commit."""
         with self._writing.lock:
             change, self._writing.change = self._writing.change, None
-            if change is not None:
+            if change is not None and not change.over:
                 change.rollback()
 
     def optimize(self) -> None:
@@ -755,7 +762,7 @@ class Index:
         if thread is not None:
             self._writing.thread = None
             thread.join()
-        if self._writing.change is None:
+        if self._writing.change is None or self._writing.change.over:
             self._writing.change = Change(self.path, memory=memory, root=self._root)
         return self._writing.change
 

@@ -278,8 +278,8 @@ def check_space(path: str, needed: int) -> None:
         return
     if free < needed:
         raise QidfError(
-            f"the index at {path} needs about {needed / 1e6:,.0f} MB for now, and {free / 1e6:,.0f} MB are free"
-            " (free some space, or give another --index DIR)"
+            f"not enough disk for the index at {path}: it may take {needed / 1e6:,.2f} MB, and {free / 1e6:,.2f} MB are"
+            " free (free some space, or give another --index DIR)"
         )
 
 
