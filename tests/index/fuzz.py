@@ -113,7 +113,7 @@ DAMAGES: list[Callable[[random.Random, bytearray], None]] = [
 ]  # fmt: skip
 
 
-def put(file: Path, data: bytes) -> None:
+def put(file: Path, data: bytes | bytearray) -> None:
     """Replace a file by another: one that is mapped may not shrink under its reader."""
     aside = file.with_suffix(".new")
     aside.write_bytes(data)

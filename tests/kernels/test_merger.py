@@ -110,6 +110,7 @@ def test_both_make_the_same_and_it_is_what_a_build_makes(
                 for n in range(part.all_documents):
                     id = part.id_bytes(n)
                     place = part.place("ids")
+                    assert place is not None
                     assert live.is_deleted(n) == (n in numbers)
                     assert live.number(id, *place) == (-1 if n in numbers else n)
         changed = [reader.df(t) for t in range(fresh.all_terms)]

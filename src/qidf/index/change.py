@@ -41,6 +41,8 @@ class Change:
         One that holds the lock already, and goes on holding it.
     root : str, default ""
         A folder that the caller named as the root: if the index says the same, it is this user's from now on.
+    known : Commit, default None
+        One that is open already; used if it is still the newest.
     """
 
     def __init__(
@@ -52,11 +54,12 @@ class Change:
         on_wait: Callable[[str], None] | None = None,
         writer: store.Writer | None = None,
         root: str = "",
+        known: Commit | None = None,
     ) -> None:
         self._stack = ExitStack()
         self._writer = writer or self._stack.enter_context(store.writing(path, wait=wait, on_wait=on_wait))
         try:
-            self.base = open_commit(path)
+            self.base = open_commit(path, known)
         except BaseException:
             self._stack.close()
             raise

@@ -17,15 +17,17 @@ class Commit(NamedTuple):
     segments: list[Segment]
 
 
-def open_commit(path: str, manifest: store.Manifest | None = None) -> Commit:
-    """Open the newest commit of the index at `path`; `manifest` is what was read of it before, if anything was.
+def open_commit(path: str, known: Commit | None = None) -> Commit:
+    """Open the newest commit of the index at `path`; `known`, if it is that one.
 
     Raises
     ------
     IndexNotFoundError, IndexCorruptError, IndexMismatchError
         There is none; a file is damaged; another version made it.
     """
-    manifest = manifest or store.read_manifest(path)
+    manifest = store.read_manifest(path)
+    if known is not None and known.manifest == manifest:
+        return known
     while True:
         try:
             segments = [

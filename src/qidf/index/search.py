@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from qidf.index.batch import Batch, Terms
     from qidf.index.change import Change
+    from qidf.index.commit import Commit
     from qidf.sources import Document
     from qidf.spectrum import Spectrum
 
@@ -738,11 +739,17 @@ class Index:
         from qidf.index.commit import open_commit
 
         with self._writing.lock:
-            manifest = store.read_manifest(self.path)
-            if manifest == self._state.manifest:
+            commit = open_commit(self.path, self._commit)
+            if commit.manifest == self._state.manifest:
                 return False
-            self._state = _State(*open_commit(self.path, manifest))
+            self._state = _State(*commit)
             return True
+
+    @property
+    def _commit(self) -> Commit:
+        from qidf.index.commit import Commit
+
+        return Commit(self._state.manifest, self._state.segments)
 
     def snapshot(self) -> Self:
         """Return an index that stays at this commit, whatever this one commits or reloads."""
@@ -763,7 +770,7 @@ class Index:
             self._writing.thread = None
             thread.join()
         if self._writing.change is None or self._writing.change.over:
-            self._writing.change = Change(self.path, memory=memory, root=self._root)
+            self._writing.change = Change(self.path, memory=memory, root=self._root, known=self._commit)
         return self._writing.change
 
     def _merge_quietly(self) -> None:
@@ -771,7 +778,7 @@ class Index:
         from qidf.index.change import Change
 
         try:
-            commit = Change(self.path, root=self._root).commit()
+            commit = Change(self.path, root=self._root, known=self._commit).commit()
         except QidfError:
             return
         if commit.manifest.generation > self._state.manifest.generation:
