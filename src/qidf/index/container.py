@@ -194,6 +194,11 @@ class Container:
         """Return the error that says so of this file."""
         return IndexCorruptError(f"{self.name} is damaged: {why}")
 
+    def forget(self) -> None:
+        """Let the system have the memory of the pages that were read; they are read again when they are needed."""
+        if hasattr(self.map, "madvise") and hasattr(mmap, "MADV_DONTNEED"):
+            self.map.madvise(mmap.MADV_DONTNEED)
+
     def verify(self) -> None:
         """Read every page; IndexCorruptError where one is not what was written."""
         start, count = self.sums

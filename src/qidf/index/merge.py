@@ -27,8 +27,9 @@ MOST_DELETED = 0.25
 """The share of a segment's documents that may be deleted before it is written again."""
 
 _PIECE = 1 << 18  # postings that pass through memory at once, or as many as the most frequent term has
-_SPOOL = 1 << 26  # bytes of counts that wait in memory; more wait in a temporary file
+_SPOOL = 1 << 24  # bytes of counts that wait in memory; more wait in a temporary file
 _TEXT = 1 << 22
+_FORGET = 1 << 24  # postings after which the pages that were read are given back to the system
 
 
 def plan(segments: Sequence[Segment]) -> list[int]:
@@ -55,6 +56,8 @@ def merge_all(writer: store.Writer, segments: list[Segment]) -> list[Segment]:
 def merge_group(writer: store.Writer, segments: list[Segment], group: Sequence[int]) -> list[Segment]:
     """Return the segments with those of the numbers `group` merged into one, at the end of the list."""
     merged = merge(writer, [segments[i] for i in group])
+    for i in group:
+        writer.discard(segments[i].name)  # those of a commit stay until the next one is made
     return [segment for i, segment in enumerate(segments) if i not in set(group)] + [merged]
 
 
@@ -86,7 +89,7 @@ def merge(writer: store.Writer, segments: Sequence[Segment]) -> Segment:
         output.add("body.lengths", merger.column([s.arrays["body.lengths"][0] for s in segments], 4, bytes(4)))
         for name, array in merger.vocabulary.items():
             output.add(f"body.{name}", array)
-        _write_postings(output, merger, writer.path)
+        _write_postings(output, merger, segments, writer.path)
         _write_blob(output, merger, "ids", [_ids(segment) for segment in segments])
         if not paths_are_ids and any("paths.data" in s.arrays or s.paths_are_ids for s in segments):
             places = [_ids(segment) if segment.paths_are_ids else segment.place("paths") for segment in segments]
@@ -108,6 +111,8 @@ def merge(writer: store.Writer, segments: Sequence[Segment]) -> Segment:
                 "paths_are_ids": paths_are_ids,
             }
         )
+    for segment in segments:
+        segment.forget()
     return Segment(file.name)
 
 
@@ -118,7 +123,7 @@ def _ids(segment: Segment) -> tuple[int, int, int]:
     return place
 
 
-def _write_postings(output: Output, merger: Merger, folder: str) -> None:
+def _write_postings(output: Output, merger: Merger, segments: Sequence[Segment], folder: str) -> None:
     from array import array
     from tempfile import SpooledTemporaryFile
 
@@ -127,9 +132,15 @@ def _write_postings(output: Output, merger: Merger, folder: str) -> None:
     with SpooledTemporaryFile(_SPOOL, dir=folder) as spool:
 
         def pieces() -> Iterator[Any]:
+            passed = 0
             while n := merger.fill(docs, counts):
                 spool.write(memoryview(counts)[:n])
                 yield memoryview(docs)[:n]
+                passed += n
+                if passed >= _FORGET:
+                    passed = 0
+                    for segment in segments:
+                        segment.forget()
 
         output.stream("body.postings.docs", pieces())
         spool.seek(0)

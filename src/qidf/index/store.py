@@ -171,6 +171,12 @@ class Writer:
                 if _OURS.fullmatch(entry.name) and entry.name not in keep:
                     _remove(entry.path)
 
+    def discard(self, name: str) -> None:
+        """Remove a file that was written since the last commit and that nobody will name; leave any other."""
+        path = os.path.join(self.path, name)
+        if path in self._written:
+            _remove(path)
+
     def abandon(self) -> None:
         """Remove what was written since the last commit."""
         for name in self._written:

@@ -74,14 +74,14 @@ cdef class Merger:
     cdef size_t* stops
     cdef size_t term             # the next new one
     cdef uint64_t done           # postings given out
-    cdef list big                # (posting, count) for counts of 255 and more
+    cdef object big              # posting, count, posting, … for counts of 255 and more: an array of uint64
 
     def __cinit__(self, list readers, list ids, uint64_t seed):
         cdef Py_ssize_t i, n
         cdef Reader reader
         self.readers = tuple(readers)
         self.k = len(readers)
-        self.big = []
+        self.big = array.array("Q")
         self.views = <void**>calloc(self.k + 1, sizeof(void*))
         self.new_doc = <uint32_t**>calloc(self.k + 1, sizeof(uint32_t*))
         self.new_term = <uint32_t**>calloc(self.k + 1, sizeof(uint32_t*))
@@ -208,11 +208,13 @@ cdef class Merger:
             room += reader.term_bytes
             most += reader.terms
         cdef array.array data = array.clone(BYTES, room, False)
-        cdef array.array offsets = array.clone(PLACES, most + 1, True)
-        cdef array.array starts = array.clone(PLACES, most + 1, True)
+        # For all terms of all segments; what the shared ones leave over is never touched, so it takes no memory.
+        cdef array.array offsets = array.clone(PLACES, most + 1, False)
+        cdef array.array starts = array.clone(PLACES, most + 1, False)
         cdef uint8_t* data_p = data.data.as_uchars
         cdef uint64_t* offsets_p = <uint64_t*>offsets.data.as_ulonglongs
         cdef uint64_t* starts_p = <uint64_t*>starts.data.as_ulonglongs
+        offsets_p[0] = starts_p[0] = 0
         with nogil:
             while True:
                 any = False
@@ -356,7 +358,8 @@ cdef class Merger:
                     if c == 255:
                         with gil:
                             reader = <Reader>self.views[best]
-                            self.big.append((self.done, reader.large_number(p)))
+                            self.big.append(self.done)
+                            self.big.append(reader.large_number(p))
                     n += 1
                     self.done += 1
                     df -= 1
@@ -368,7 +371,7 @@ cdef class Merger:
     @property
     def large(self):
         """Pairs (posting, count) in a row, for counts of 255 and more; whole once `fill` has returned 0."""
-        return array.array("Q", [number for pair in self.big for number in pair])
+        return self.big
 
     def sizes(self, list blobs):
         """Return where each item of the joined blobs will begin, and where the last ends: an array of uint64.
