@@ -90,3 +90,24 @@ def test_without_a_key_nothing_is_trusted(tmp_path: Path, home: Path) -> None:
     home.mkdir(parents=True)
     (home / "key").write_text("short")
     assert trust.mark("/root", ["a"]) == ""
+
+
+def test_a_change_makes_nobodys_index_mine_but_naming_its_root_does(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "other"))
+    refresh(tree, tmp_path / "idx")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    index = Index.open(tmp_path / "idx")
+    index.add([("new", "parse something")])
+    index.commit()
+    assert not index.reads_files
+    assert not Index.open(tmp_path / "idx").reads_files
+    (tree / "b.py").write_text("def other(): pass\n")
+    refresh(tree, tmp_path / "idx")
+    mine = Index.open(tmp_path / "idx")
+    assert mine.reads_files
+    mine.delete(["new"])
+    mine.optimize()
+    assert Index.open(tmp_path / "idx").reads_files
+    assert mine.text("b.py") == "def other(): pass\n"

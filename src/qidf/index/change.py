@@ -274,16 +274,15 @@ class Change:
         manifest = replace(
             manifest,
             generation=old.generation + 1,
-            mark=self._mark(manifest) if manifest.root else "",
+            mark=self._mark(manifest, root is not None or self._root == manifest.root) if manifest.root else "",
             unicode=tables(manifest.analyzer),
         )
         self._writer.commit(manifest)
         return Commit(manifest, segments)
 
-    def _mark(self, manifest: store.Manifest) -> str:
-        """Return the mark of this user's indexes, if the last commit was one or the root is the caller's."""
+    def _mark(self, manifest: store.Manifest, named: bool) -> str:
+        """Return the mark of this user's indexes, if the caller named the root, or the last commit had the mark."""
         old = self.base.manifest
-        named = self._root == manifest.root or manifest.root != old.root
         if not named and not trust.made_here(old.root, old.segments, old.mark):
             return ""
         return trust.mark(manifest.root, manifest.segments)

@@ -288,12 +288,14 @@ class Index:
     @property
     def average_length(self) -> float:
         """The mean number of tokens of a document."""
-        return self.tokens / self.documents if self.documents else 0.0
+        manifest = self._state.manifest
+        return manifest.tokens / manifest.documents if manifest.documents else 0.0
 
     @property
     def hapax_density(self) -> float:
         """h = (terms with df = 1) / (tokens)."""
-        return self.hapax_terms / self.tokens if self.tokens else 0.0
+        manifest = self._state.manifest
+        return manifest.hapax_terms / manifest.tokens if manifest.tokens else 0.0
 
     @_of_one_commit
     def doc_freqs(self, terms: Sequence[str]) -> list[int]:
