@@ -38,7 +38,7 @@ from qidf import Index
 from qidf.index import merge
 merge.FAN = 3
 path, tree, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
-def say(*what): print(*what, flush=True)
+def say(word, g): print(f"{word} {g}", flush=True)
 """
 
 BUILD = (
@@ -134,7 +134,8 @@ def test_a_killed_process_leaves_the_last_commit_or_the_next(tmp_path: Path, wha
             process.stdout.readline()
             time.sleep(chance * 0.15)
             process.kill()
-            said = [f"begin {first}", *process.communicate()[0].splitlines()]
+            whole = process.communicate()[0].split("\n")[:-1]  # a kill may come in the middle of a line
+            said = [f"begin {first}", *whole]
             begun = max(int(line.split()[1]) for line in said if line.startswith("begin"))
             done = max((int(line.split()[1]) for line in said if line.startswith("done")), default=0)
             found = generation(Index.open(path))
