@@ -60,7 +60,7 @@ def run(folder: Path, tree: Path, rounds: int) -> None:
     rng = random.Random(1)
     living = Tantivy(folder / "tantivy", documents)
     refresh(tree, folder / "shell")
-    index = Index.build(documents.values(), folder / "api")
+    index = Index.build(documents.values(), folder / "api", analyzer="simple")  # Tantivy's default
     rows: dict[str, list[float]] = {}
 
     def measure(name: str, act: Callable[[], Any]) -> None:
@@ -78,8 +78,11 @@ def run(folder: Path, tree: Path, rounds: int) -> None:
             measure(f"shell: qidf index, {n} changed", lambda: shell(tree, folder / "shell"))
         measure("shell: qidf index, nothing changed", lambda: shell(tree, folder / "shell"))
         measure("shell: qidf index --rebuild", lambda: shell(tree, folder / "shell", "--rebuild"))
-        measure("qidf: build", lambda: Index.build(documents.values(), folder / "built"))
+        measure("qidf: build", lambda: Index.build(documents.values(), folder / "built", analyzer="simple"))
         measure("tantivy-py: build", lambda: Tantivy(folder / f"t{next(COUNTER)}", documents))
+    words = ["def", "return", "import", "edit", "function", "test", *(str(n) for n in range(0, next(COUNTER), 7))]
+    if (ours := index.doc_freqs(words)) != (theirs := living.doc_freqs(words)):
+        sys.exit(f"the two don't hold the same: {list(zip(words, ours, theirs, strict=True))}")
     measure("bm25s: build (no other way)", lambda: bm25s_build(documents))
     base = statistics.median(rows["qidf: update 1, commit"])
     for name, times in rows.items():
@@ -131,6 +134,13 @@ class Tantivy:
             self._writer.delete_documents_by_term("id", document.id)
             self._add(document)
         self._writer.commit()
+
+    def doc_freqs(self, words: list[str]) -> list[int]:
+        """In how many documents each word is found."""
+        self._index.reload()
+        searcher, query = self._index.searcher(), self._tantivy.Query.term_query
+        schema = self._index.schema
+        return [len(searcher.search(query(schema, "body", word), 1_000_000).hits) for word in words]
 
     @property
     def segments(self) -> int:

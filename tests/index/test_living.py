@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from qidf.analysis import tables
-from qidf.errors import IndexLockedError, QidfError, SourceError
+from qidf.errors import IndexLockedError, IndexNotFoundError, QidfError, SourceError
 from qidf.index import Index, merge, store
 from qidf.sources import Document
 
@@ -463,3 +463,25 @@ def test_an_index_of_the_first_format_is_read_and_becomes_one_of_this(tmp_path: 
     assert b'"qidf index format": 2' in (path / store.MANIFEST).read_bytes()
     fresh = Index.build([*expected, ("new.py", "the new file")], tmp_path / "z", store_text=True)
     assert answer(Index.open(path)) == answer(fresh)
+
+
+def test_a_change_that_comes_to_nothing_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    index = Index.build([("a", "alpha"), ("b", "beta")], path)
+    index.add([("c", "gamma")], memory=1)  # becomes a segment at once
+    assert index.delete(["c"]) == 1
+    index.commit()
+    assert leftovers(path) == set()
+    wrong: Any = 5
+    with pytest.raises(TypeError, match="source must be str"):
+        index.delete(source=wrong)
+    assert Index.open(path).delete(["a"]) == 1, "the lock was not taken"
+
+
+def test_an_index_that_is_gone_is_not_made_again_by_a_change(tmp_path: Path) -> None:
+    index = Index.build([("a", "alpha")], tmp_path / "x")
+    shutil.rmtree(tmp_path / "x")
+    with pytest.raises(IndexNotFoundError):
+        index.add([("b", "beta")])
+    assert os.listdir(tmp_path) == []
+    assert [hit.id for hit in index.search("alpha")] == ["a"]

@@ -11,6 +11,7 @@ import secrets
 import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from hashlib import blake2b
 from itertools import pairwise
 from queue import Queue
@@ -112,59 +113,45 @@ def build(
     IndexLockedError, QidfError
         See `store.writing`.
     """
-    if writer is None:
-        with store.writing(path) as opened:
-            build(
-                documents,
-                path,
-                analyzer=analyzer,
-                store_text=store_text,
-                memory=memory,
-                threads=threads,
-                progress=progress,
-                root=root,
-                stamps=stamps,
-                writer=opened,
-            )
-        return
-    segments = write_segments(
-        writer,
-        documents,
-        analyzer=analyzer,
-        store_text=store_text,
-        memory=memory,
-        threads=threads,
-        progress=progress,
-        seed=secrets.randbits(63),
-    )
-    if not segments:
-        raise SourceError("nothing to index: no document was found")
-    _check_unique(segments)
-    terms = hapax = 0
-    for i, segment in enumerate(segments):
-        more, once = added_terms(segment, segments[:i])
-        terms, hapax = terms + more, hapax + once
-    segments = merge.merge_all(writer, segments)
-    names = [segment.name for segment in segments]
-    sources = store.write_sources(writer, stamps) if stamps is not None else ""
-    writer.commit(
-        store.Manifest(
+    with store.writing(path) if writer is None else nullcontext(writer) as held:
+        segments = write_segments(
+            held,
+            documents,
             analyzer=analyzer,
-            unicode=tables(analyzer),
-            documents=sum(s.documents for s in segments),
-            tokens=sum(s.tokens for s in segments),
-            terms=terms,
-            hapax_terms=hapax,
-            segments=names,
-            deletes=[""] * len(names),
-            generation=_next_generation(path),
-            root=root,
-            mark=trust.mark(root, names) if root else "",
-            sources=sources,
-            stored=store_text,
-            written_by=__version__,
+            store_text=store_text,
+            memory=memory,
+            threads=threads,
+            progress=progress,
+            seed=secrets.randbits(63),
         )
-    )
+        if not segments:
+            raise SourceError("nothing to index: no document was found")
+        _check_unique(segments)
+        terms = hapax = 0
+        for i, segment in enumerate(segments):
+            more, once = added_terms(segment, segments[:i])
+            terms, hapax = terms + more, hapax + once
+        segments = merge.merge_all(held, segments)
+        names = [segment.name for segment in segments]
+        sources = store.write_sources(held, stamps) if stamps is not None else ""
+        held.commit(
+            store.Manifest(
+                analyzer=analyzer,
+                unicode=tables(analyzer),
+                documents=sum(s.documents for s in segments),
+                tokens=sum(s.tokens for s in segments),
+                terms=terms,
+                hapax_terms=hapax,
+                segments=names,
+                deletes=[""] * len(names),
+                generation=_next_generation(path),
+                root=root,
+                mark=trust.mark(root, names) if root else "",
+                sources=sources,
+                stored=store_text,
+                written_by=__version__,
+            )
+        )
 
 
 def write_segments(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -35,8 +35,6 @@ class Change:
     path : str
     memory : int, default 512 MiB
         About what the documents that wait may take, with their postings, before they become a segment.
-    wait, on_wait
-        As in `store.writing`.
     writer : Writer, default None
         One that holds the lock already, and goes on holding it.
     root : str, default ""
@@ -50,21 +48,19 @@ class Change:
         path: str,
         *,
         memory: int = MEMORY,
-        wait: float = 0.0,
-        on_wait: Callable[[str], None] | None = None,
         writer: store.Writer | None = None,
         root: str = "",
         known: Commit | None = None,
     ) -> None:
         self._stack = ExitStack()
-        self._writer = writer or self._stack.enter_context(store.writing(path, wait=wait, on_wait=on_wait))
-        try:
-            self.base = open_commit(path, known)
-        except BaseException:
-            self._stack.close()
-            raise
+        self._writer = writer or self._stack.enter_context(store.writing(path))
         self.over = False
         """Whether it was committed, rolled back, or has failed."""
+        try:
+            self.base = open_commit(path, known)
+        except BaseException as error:
+            self._close(error)
+            raise
         self._memory = memory
         self._root = root
         self._segments = list(self.base.segments)  # of the commit, then those written since
@@ -245,8 +241,7 @@ class Change:
         self.over = True
         if error is None:
             self._stack.close()
-        else:
-            self._writer.abandon()
+        else:  # what was written goes, with a folder that was not there before
             self._stack.__exit__(type(error), error, error.__traceback__)
 
     def _commit(
@@ -270,6 +265,7 @@ class Change:
             sources=sources,
         )
         if manifest.files == old.files and manifest.root == old.root:
+            self._writer.abandon()  # such as a segment of which everything was deleted again
             return self.base
         manifest = replace(
             manifest,

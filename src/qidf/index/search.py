@@ -692,9 +692,10 @@ class Index:
         if isinstance(ids, str):
             raise TypeError("ids must be an iterable of str, got one str")
         wanted = [_as_text(id, "an id") for id in ids]
+        path = None if source is None else _as_text(source, "source")
         with self._writing.lock:
             change = self._change()
-            found = change.ids_of(_as_text(source, "source")) if source is not None else []
+            found = change.ids_of(path) if path is not None else []
             return change.delete([*wanted, *found])
 
     def commit(self, *, merge: str = "foreground") -> None:

@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
 from qidf.kernels.scan cimport term_hash
-from qidf.kernels.scorer cimport BAD, Reader
+from qidf.kernels.scorer cimport BAD, Reader, by_bytes
 
 import array
 
@@ -26,16 +26,13 @@ cdef struct Blob:
     const uint8_t* data
     uint64_t size
 
+cdef struct Head:
+    const uint8_t* term
+    size_t length
+
 cdef array.array BYTES = array.array("B")
 cdef array.array NUMBERS = array.array("I")
 cdef array.array PLACES = array.array("Q")
-
-
-cdef inline int by_bytes(const uint8_t* a, size_t n, const uint8_t* b, size_t m) noexcept nogil:
-    cdef int c = memcmp(a, b, n if n < m else m)
-    if c != 0:
-        return c
-    return (n > m) - (n < m)
 
 
 @cython.final
@@ -99,17 +96,13 @@ cdef class Merger:
                 raise MemoryError("no memory to merge segments")
             if (
                 reader.touch(reader.lengths, 4 * reader.documents) < 0
-                or reader.touch(reader.term_offsets, 8 * (reader.terms + 1)) < 0
-                or reader.touch(reader.term_data, reader.term_bytes) < 0
                 or reader.touch(reader.posting_offsets, 8 * (reader.terms + 1)) < 0
                 or reader.touch(reader.large, 16 * reader.large_count) < 0
             ):
                 raise reader.damaged("dictionary")
             for n in range(reader.terms):
                 if (
-                    reader.term_offsets[n] > reader.term_offsets[n + 1]
-                    or reader.term_offsets[n + 1] > reader.term_bytes
-                    or reader.posting_offsets[n] > reader.posting_offsets[n + 1]
+                    reader.posting_offsets[n] > reader.posting_offsets[n + 1]
                     or reader.posting_offsets[n + 1] > <uint64_t>reader.postings
                 ):
                     raise reader.damaged("dictionary")
@@ -195,14 +188,15 @@ cdef class Merger:
 
     cdef int number_terms(self, uint64_t seed) except -1:
         cdef Py_ssize_t i, most = 0
-        cdef size_t room = 0, used = 0, terms = 0, n, m = 0, mask = 1, slot, t
+        cdef size_t room = 0, used = 0, terms = 0, m = 0, mask = 1, slot, t
         cdef int64_t df, here
         cdef const uint8_t* first = NULL
-        cdef const uint8_t* bytes
-        cdef bint any
+        cdef Head* heads = <Head*>malloc((self.k + 1) * sizeof(Head))
         cdef int state = 0
         cdef Reader reader
         cdef uint64_t h
+        if heads == NULL:
+            raise MemoryError("no memory to merge segments")
         for i in range(self.k):
             reader = <Reader>self.views[i]
             room += reader.term_bytes
@@ -217,31 +211,30 @@ cdef class Merger:
         offsets_p[0] = starts_p[0] = 0
         with nogil:
             while True:
-                any = False
+                first = NULL
                 for i in range(self.k):
                     if self.heads[i] >= <size_t>(<Reader>self.views[i]).terms:
                         continue
-                    bytes = (<Reader>self.views[i]).term_data + (<Reader>self.views[i]).term_offsets[self.heads[i]]
-                    n = (
-                        (<Reader>self.views[i]).term_offsets[self.heads[i] + 1]
-                        - (<Reader>self.views[i]).term_offsets[self.heads[i]]
+                    heads[i].term = (<Reader>self.views[i]).item(
+                        (<Reader>self.views[i]).term_offsets,
+                        (<Reader>self.views[i]).term_data,
+                        (<Reader>self.views[i]).term_bytes,
+                        self.heads[i],
+                        &heads[i].length,
                     )
-                    if not any or by_bytes(bytes, n, first, m) < 0:
-                        any = True
-                        first = bytes
-                        m = n
-                if not any:
+                    if heads[i].term == NULL:
+                        state = BAD
+                        break
+                    if first == NULL or by_bytes(heads[i].term, heads[i].length, first, m) < 0:
+                        first = heads[i].term
+                        m = heads[i].length
+                if first == NULL or state < 0:
                     break
                 df = 0
                 for i in range(self.k):
                     if self.heads[i] >= <size_t>(<Reader>self.views[i]).terms:
                         continue
-                    bytes = (<Reader>self.views[i]).term_data + (<Reader>self.views[i]).term_offsets[self.heads[i]]
-                    n = (
-                        (<Reader>self.views[i]).term_offsets[self.heads[i] + 1]
-                        - (<Reader>self.views[i]).term_offsets[self.heads[i]]
-                    )
-                    if n != m or memcmp(bytes, first, m) != 0:
+                    if by_bytes(heads[i].term, heads[i].length, first, m) != 0:
                         continue
                     here = (<Reader>self.views[i]).live(self.heads[i])
                     if here < 0:
@@ -262,6 +255,7 @@ cdef class Merger:
                 self.hapax += df == 1
                 if df > self.most:
                     self.most = df
+        free(heads)
         if state < 0:
             raise IndexCorruptError("a segment's dictionary is damaged")
         self.terms = terms

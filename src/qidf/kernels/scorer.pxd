@@ -4,8 +4,17 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from libc.string cimport memcmp
+
 cdef enum:
     BAD = -1
+
+cdef inline int by_bytes(const uint8_t* a, size_t n, const uint8_t* b, size_t m) noexcept nogil:
+    """How two byte strings compare: below, at or above 0."""
+    cdef int c = memcmp(a, b, n if n < m else m)
+    if c != 0:
+        return c
+    return (n > m) - (n < m)
 
 @cython.final
 cdef class Reader:
@@ -41,6 +50,9 @@ cdef class Reader:
 
     cdef int touch(self, const void* start, size_t length) noexcept nogil
     cdef object damaged(self, str what)
+    cdef const uint8_t* item(
+        self, const uint64_t* places, const uint8_t* data, size_t size, size_t n, size_t* length
+    ) noexcept nogil
     cdef int64_t find(self, const uint8_t* term, size_t length) noexcept nogil
     cdef int span(self, int64_t ordinal, size_t* start, size_t* stop) noexcept nogil
     cdef int64_t live(self, int64_t ordinal) noexcept nogil

@@ -190,13 +190,27 @@ cdef class Reader:
         if offset + length > self.pages * PAGE or self.touch(self.base + offset, length) < 0:
             raise self.damaged(f"data near byte {offset}")
 
+    cdef const uint8_t* item(
+        self, const uint64_t* places, const uint8_t* data, size_t size, size_t n, size_t* length
+    ) noexcept nogil:
+        """Item n of a blob of `size` bytes, checked; NULL where it is not what was written."""
+        cdef uint64_t a, b
+        if self.touch(places + n, 16) < 0:
+            return NULL
+        a = places[n]
+        b = places[n + 1]
+        if a > b or b > size or self.touch(data + a, b - a) < 0:
+            return NULL
+        length[0] = b - a
+        return data + a
+
     cdef int64_t find(self, const uint8_t* term, size_t length) noexcept nogil:
         cdef uint64_t h = term_hash(term, length, self.seed)
         cdef uint32_t tag = <uint32_t>(h >> 32)
         cdef size_t slot = h & self.slot_mask
-        cdef size_t probes
+        cdef size_t probes, n
         cdef uint32_t t
-        cdef uint64_t a, b
+        cdef const uint8_t* found
         for probes in range(self.slot_mask + 1):
             if self.touch(&self.slots[2 * slot], 8) < 0:
                 return BAD - 1
@@ -204,13 +218,12 @@ cdef class Reader:
             if t == 0:
                 return -1
             if self.slots[2 * slot] == tag:
-                if t > <size_t>self.terms or self.touch(&self.term_offsets[t - 1], 16) < 0:
+                if t > <size_t>self.terms:
                     return BAD - 1
-                a = self.term_offsets[t - 1]
-                b = self.term_offsets[t]
-                if a > b or b > self.term_bytes or self.touch(&self.term_data[a], b - a) < 0:
+                found = self.item(self.term_offsets, self.term_data, self.term_bytes, t - 1, &n)
+                if found == NULL:
                     return BAD - 1
-                if b - a == length and memcmp(self.term_data + a, term, length) == 0:
+                if n == length and memcmp(found, term, length) == 0:
                     return t - 1
             slot = (slot + 1) & self.slot_mask
         return -1
@@ -360,7 +373,8 @@ cdef class Reader:
         cdef Py_ssize_t i, j, k = len(others)
         cdef int64_t rest, ordinal, df, words = 0, once = 0
         cdef int state = 0
-        cdef uint64_t a, b
+        cdef const uint8_t* term
+        cdef size_t n
         cdef void** readers
         if before.shape[0] != terms.shape[0] or after.shape[0] != terms.shape[0]:
             raise ValueError("the arrays' sizes do not fit each other")
@@ -372,17 +386,15 @@ cdef class Reader:
                 readers[j] = <void*>(<Reader?>others[j])
             with nogil:
                 for i in range(terms.shape[0]):
-                    if terms[i] >= <size_t>self.terms or self.touch(&self.term_offsets[terms[i]], 16) < 0:
-                        state = BAD
-                        break
-                    a = self.term_offsets[terms[i]]
-                    b = self.term_offsets[terms[i] + 1]
-                    if a > b or b > self.term_bytes or self.touch(self.term_data + a, b - a) < 0:
+                    term = NULL
+                    if terms[i] < <size_t>self.terms:
+                        term = self.item(self.term_offsets, self.term_data, self.term_bytes, terms[i], &n)
+                    if term == NULL:
                         state = BAD
                         break
                     rest = 0
                     for j in range(k):
-                        ordinal = (<Reader>readers[j]).find(self.term_data + a, b - a)
+                        ordinal = (<Reader>readers[j]).find(term, n)
                         if ordinal < -1:
                             state = BAD
                             break
@@ -451,7 +463,8 @@ cdef class Reader:
         cdef Py_ssize_t i
         cdef int64_t doc
         cdef const uint64_t* places = <const uint64_t*>(self.base + offsets)
-        cdef uint64_t a, b
+        cdef const uint8_t* found
+        cdef size_t n
         cdef list out = []
         if offsets % 8 or offsets + 8 * (self.documents + 1) > self.size or data + data_bytes > self.size:
             raise self.damaged("ids")
@@ -460,14 +473,13 @@ cdef class Reader:
             if doc < 0:
                 out.append(None)
                 continue
-            if doc >= self.documents or self.touch(places + doc, 16) < 0:
+            if doc >= self.documents:
                 raise self.damaged("ids")
-            a = places[doc]
-            b = places[doc + 1]
-            if a > b or b > data_bytes or self.touch(self.base + data + a, b - a) < 0:
+            found = self.item(places, self.base + data, data_bytes, doc, &n)
+            if found == NULL:
                 raise self.damaged("ids")
             try:
-                out.append(PyUnicode_DecodeUTF8(<const char*>self.base + data + a, b - a, "surrogatepass"))
+                out.append(PyUnicode_DecodeUTF8(<const char*>found, n, "surrogatepass"))
             except UnicodeDecodeError as error:
                 raise self.damaged("ids") from error
         return out
@@ -476,25 +488,19 @@ cdef class Reader:
         """Return the number of the document with an id's bytes, −1 if there is none or it was deleted (binary search)."""
         cdef const uint64_t* places = <const uint64_t*>(self.base + offsets)
         cdef const uint8_t* wanted = <const uint8_t*><const char*>id
-        cdef size_t n = len(id), low = 0, high = self.documents, middle, m
-        cdef uint64_t a, b
+        cdef const uint8_t* found
+        cdef size_t low = 0, high = self.documents, middle, n
         cdef int c
         if offsets % 8 or offsets + 8 * (self.documents + 1) > self.size or data + data_bytes > self.size:
             raise self.damaged("ids")
         while low < high:
             middle = (low + high) // 2
-            if self.touch(places + middle, 16) < 0:
+            found = self.item(places, self.base + data, data_bytes, middle, &n)
+            if found == NULL:
                 raise self.damaged("ids")
-            a = places[middle]
-            b = places[middle + 1]
-            if a > b or b > data_bytes or self.touch(self.base + data + a, b - a) < 0:
-                raise self.damaged("ids")
-            m = b - a
-            c = memcmp(self.base + data + a, wanted, n if n < m else m)
+            c = by_bytes(found, n, wanted, len(id))
             if c == 0:
-                if m == n:
-                    return -1 if self.dead != NULL and self.dead[middle] else <Py_ssize_t>middle
-                c = -1 if m < n else 1
+                return -1 if self.is_deleted(middle) else <Py_ssize_t>middle
             if c < 0:
                 low = middle + 1
             else:
