@@ -328,12 +328,13 @@ def read_scores(folder: Path) -> StoredScores:
         raise EngineCorruptError(f"{folder}: {error} (index and save it again with bm25s)") from None
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """Return what tells whether a file is still the same, also from one that went away and came back (by ctime)."""
     try:
         status = path.stat()
     except FileNotFoundError:
         return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
 def read_parameters(folder: Path) -> dict[str, Any]:
