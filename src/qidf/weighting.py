@@ -17,7 +17,7 @@ import math
 import operator
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 DELTA = 0.5
@@ -299,6 +299,68 @@ def boosts(
             weighted += factor * own
     scale = plain / weighted if weighted > 0 else 1.0  # robertson odds may weigh every term 0
     return _finite([scale * boost for boost in raw], scheme)
+
+
+EXPANSION = 32
+"""Terms of several parts that a query gets beside its own at most: those of the largest weights."""
+
+
+class Related(NamedTuple):
+    """A term of the index that is made of words of the query: its weight, and which words brought it."""
+
+    term: str
+    weight: float
+    words: tuple[str, ...]
+
+
+def word_weights(counts: Mapping[str, int], dfs: Mapping[str, int], N: int, scheme: Scheme) -> dict[str, float]:
+    """Return w(p) = c^a · idf_q(n) of each word of a query that anything holds, with the q of words.
+
+    `counts` are the words' counts in the query, identifiers taken apart, and `dfs` the documents that hold each word,
+    alone or inside an identifier: what an index with the `code` analyzer would have as its df.
+    """
+    return {
+        word: count_factor(count, scheme.a) * idf(dfs[word], N, scheme.q_word)
+        for word, count in counts.items()
+        if dfs.get(word, 0) > 0
+    }
+
+
+def expand(
+    weights: Mapping[str, float],
+    candidates: Iterable[tuple[str, Sequence[str]]],
+    without: Container[str] = (),
+    budget: int = EXPANSION,
+) -> list[Related]:
+    """Return the terms of an index that a query is best widened by, heaviest first, ties in order of the terms.
+
+    A term t whose n different parts hold k words of the query weighs
+
+        w(t) = k/n · Σ w(p) over these k words
+
+    It stands for what an index of parts would add for the same words, and less the more of t is something else. A word
+    itself that the index has as a term (a part of one of the query's identifiers) is the case k = n = 1.
+
+    Parameters
+    ----------
+    weights : mapping of str to float
+        w(p) of the query's words; see `word_weights`.
+    candidates : iterable of (term, parts)
+        Each term once.
+    without : container of str
+        The query's own terms, which have weights already.
+    budget : int, default 32
+        Terms of several parts at most; the words themselves, no more than the query has, are not counted.
+    """
+    found = []
+    for term, parts in candidates:
+        words = tuple(dict.fromkeys(part for part in parts if part in weights))
+        weight = len(words) / len(set(parts)) * sum(weights[word] for word in words) if words else 0.0
+        if weight > 0 and term not in without:
+            found.append(Related(term, weight, words))
+    found.sort(key=lambda one: (-one.weight, one.term))
+    compounds = iter(range(budget))
+    return [one for one in found if one.words == (one.term,) or next(compounds, None) is not None]
 
 
 # The query's text

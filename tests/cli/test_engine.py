@@ -43,6 +43,7 @@ def test_search_as_json(qidf: Run, saved: Path) -> None:
         "term": "parse_config",
         "n": 1,
         "tf": None,
+        "words": [],
         **{key: pytest.approx(rows[0]["terms"][2][key]) for key in ("weight", "contribution")},
     }
     assert sum(term["contribution"] for term in rows[0]["terms"]) == pytest.approx(rows[0]["score"], rel=1e-6)

@@ -63,6 +63,7 @@ def test_json_schema(qidf: Run, index: Path) -> None:
     known, unknown = explanation["terms"]
     assert set(known) == {
         "term", "query_count", "shaped", "n", "N", "q", "idf", "idf_q", "weight", "tf", "tf_part", "contribution",
+        "words",
     }  # fmt: skip
     assert (unknown["n"], unknown["tf"], unknown["contribution"]) == (0, 0, 0)
     assert known["N"] == 4

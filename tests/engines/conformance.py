@@ -6,17 +6,22 @@ knows deletion.
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 
 from qidf.engines import Engine
 from qidf.errors import AnalyzerWarning, EngineError
+from qidf.expansion.building import build
+from qidf.expansion.dictionary import About, Dictionary, write
+from qidf.expansion.place import identity
 from qidf.weighting import AUTO
 from tests.engines.brute_force import BruteForce
 
@@ -191,6 +196,10 @@ class Conformance:
     def own_idf(self, subject: Subject, term: str) -> float:
         return counted(subject).idf(term)
 
+    def carries(self, subject: Subject, term: str) -> bool:
+        """Whether a term can have a weight: an engine that multiplies by an idf of 0 gives it none."""
+        return not self.scaled or self.own_idf(subject, term) > 0
+
     def idf_q(self, subject: Subject, term: str, q: float) -> float:
         return counted(subject).idf(term, q)
 
@@ -294,6 +303,61 @@ class Conformance:
                         assert row.contribution == pytest.approx(row.weight * row.tf_part)
                         if row.tf is not None and row.n:
                             assert row.tf == brute.counts[hit.id][row.term]
+
+    @pytest.fixture
+    def with_dictionary(self, subject: Subject, tmp_path: Path) -> Iterator[Engine]:
+        code = tmp_path / "documents.jsonl"
+        rows = ({"id": id, "text": text} for id, text in subject.documents.items() if text.strip())
+        code.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        build(subject.engine, str(tmp_path / "dictionary"), spellings=str(code))
+        yield subject.engine
+        subject.engine.dictionary = None
+
+    @pytest.mark.parametrize("query", ["id of a user", "config parse w3", "retry policy", "userById readConfig"])
+    def test_a_query_is_widened_by_identifiers(self, subject: Subject, with_dictionary: Engine, query: str) -> None:
+        engine, brute = with_dictionary, counted(subject)
+        own, every = engine.weights(query, expand="off"), engine.weights(query)
+        assert every[: len(own)] == own
+        added = dict(every[len(own) :])
+        every_told = {one.term: one for one in engine.widened(query)}
+        told = {term: one for term, one in every_told.items() if self.carries(subject, term)}
+        assert added.keys() == told.keys()
+        assert all(weight > 0 for weight in added.values())
+        if engine.analyzer != "code":  # where identifiers are taken apart already
+            assert added
+        for term, one in told.items():
+            assert one.n == brute.df[term]
+            assert one.words
+        hits = engine.search(query, 20)
+        got = [(hit.id, hit.score) for hit in hits if hit.score > 0]
+        assert_same_ranking(got, found(subject, every, 20))
+        plain = [(hit.id, hit.score) for hit in engine.search(query, 20, expand="off") if hit.score > 0]
+        assert_same_ranking(plain, found(subject, own, 20))
+        for hit in hits[:3]:
+            explanation = engine.explain(query, hit.id)
+            assert explanation.score == pytest.approx(hit.score, rel=1e-5)
+            assert {row.term for row in explanation.terms if row.words} == told.keys()
+            assert not any(row.words for row in engine.explain(query, hit.id, expand="off").terms)
+
+    def test_an_identifier_is_found_by_its_words_alone(self, subject: Subject, with_dictionary: Engine) -> None:
+        """`policy` stands nowhere by itself."""
+        if with_dictionary.analyzer == "code":
+            pytest.skip("it is a term there")
+        assert not with_dictionary.search("policy", expand="off")
+        holding = {id for id, text in subject.documents.items() if "RetryPolicy" in text}
+        assert {hit.id for hit in with_dictionary.search("policy", 500)} == holding
+
+    def test_a_dictionary_may_be_older_than_the_index(self, subject: Subject, tmp_path: Path) -> None:
+        engine = subject.engine
+        about = About(identity(engine), engine.analyzer, 10, 10, "files")
+        write(str(tmp_path / "old"), about, {"configfile": ("config", "file")}, {"config": 9, "file": 10})
+        engine.dictionary = Dictionary(str(tmp_path / "old"))
+        try:
+            assert engine.weights("the config file") == engine.weights("the config file", expand="off")
+        finally:
+            engine.dictionary = None
+        with pytest.raises(ValueError, match="expand must be one of auto, off"):
+            engine.search("config", expand="on")  # type: ignore[arg-type]
 
     def test_a_document_that_is_not_there(self, subject: Subject) -> None:
         for id in ("no such document", "gone1" if subject.deleted else "nope", "\ud800", "99999999999999999999"):

@@ -18,6 +18,7 @@ from qidf.engines import connect
 from qidf.engines.cluster import Cluster
 from qidf.engines.opensearch import from_client, wrap
 from qidf.errors import EngineError, EngineWarning
+from qidf.expansion.building import build
 from tests.cluster.between import between, certificate
 from tests.engines.conformance import DELETED, DOCUMENTS, Conformance, Subject
 from tests.engines.opensearch_server import Server
@@ -535,3 +536,31 @@ def test_an_alias_with_a_routing_value_has_the_statistics_of_its_shards(client: 
         hits = engine.search(query, 5, q=1, a=1)
         assert [hit.score for hit in hits] == pytest.approx([one["_score"] for one in answer], rel=1e-6)
     assert len(shards) > 1
+
+
+def test_plain_words_find_a_function_that_the_index_glued(
+    client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All texts are read through points in time, in pages that begin where the last ended, though one expires."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    texts = [(f"f{i}", f"func readTable{i}(w Writer) {{ return row{i} }}") for i in range(25)]
+    write(client, "glued", [*texts, ("upgrade.go", "func handleWebSocketUpgrade(w Writer) { hijack(w) }")])
+    engine = from_client(client, "glued", "body", url="opensearch+http://here/glued#body")
+    assert sorted(engine.texts()) == sorted(
+        text for _, text in [*texts, ("", "func handleWebSocketUpgrade(w Writer) { hijack(w) }")]
+    )
+    pages = engine.pages(7)
+    found = next(pages)
+    client.transport.perform_request("DELETE", "/_search/point_in_time/_all")
+    for page in pages:
+        found += page
+    assert sorted(found) == sorted(engine.texts())
+
+    question = "upgrade of a web socket"
+    assert engine.search(question) == []
+    built = build(engine)
+    assert built.dictionary.about.read == 26
+    assert [hit.id for hit in engine.search(question)] == ["upgrade.go"]
+    assert engine.search(question, filter={"ids": {"values": ["f1"]}}) == []
+    assert engine.search(question, expand="off") == []
+    client.indices.delete(index="glued")

@@ -13,6 +13,7 @@ from qidf.cli.output import Style, cells, clean, count, say, say_json, table
 if TYPE_CHECKING:
     from qidf.engines import Engine
     from qidf.index import Explanation, Index
+    from qidf.index.explain import TermExplanation
 
 
 COLUMNS = """\
@@ -31,6 +32,7 @@ qidf explain getUserById users.py --no-refresh --q 1 --a 1
 qidf explain getUser users.py --q hapax --odds robertson --k1 0.9 --b 0.4
 qidf explain getUserById 17 --engine bm25s:saved
 qidf explain getUserById users.py --engine tantivy:dir#body
+qidf explain "user by id" users.py --engine bm25s:saved --expand off
 """
 
 
@@ -43,6 +45,7 @@ qidf explain getUserById users.py --engine tantivy:dir#body
 @click.argument("id", metavar="ID")
 @options.place
 @options.weighting
+@options.expansion
 @options.json_output
 def command(
     query: str,
@@ -56,6 +59,7 @@ def command(
     k1: float,
     b: float,
     odds: str,
+    expand: str,
     as_json: bool,
 ) -> None:
     """Show what each term of QUERY adds to the score of the document ID (a path below PATH, as search prints it)."""
@@ -64,7 +68,7 @@ def command(
 
     arguments: dict[str, Any] = {**options.check(q, a, k1, b, odds)}
     if engine is not None:
-        arguments = options.for_engine(arguments)
+        arguments = options.for_engine(arguments, expand)
     opened = open_place(path, index, engine, no_refresh=no_refresh)
     try:
         with remarks():
@@ -102,7 +106,8 @@ def _render(explanation: Explanation, style: Style) -> list[str]:
     if not e.terms:
         return [*out, "the query holds no word"]
     rows = [["shape", "c", "n", "q", "idf", "idf_q", "weight", "tf", "tf part", "adds"]]
-    for t in e.terms:
+    terms = [t for t in e.terms if t.contribution or not t.words]  # of what widens the query, what is in the document
+    for t in terms:
         numbers = [
             f"{t.q:g}",
             _short(t.idf),
@@ -113,15 +118,19 @@ def _render(explanation: Explanation, style: Style) -> list[str]:
         ]
         if not t.n:
             numbers = [""] * len(numbers)
-        shape = "ident" if t.shaped else "word"
+        shape = "added" if t.words else "ident" if t.shaped else "word"
         rows.append([shape, f"{t.query_count:,}", f"{t.n:,}" if t.n else "none", *numbers, f"{t.contribution:.4f}"])
     rows.append([*[""] * 8, "sum", f"{e.score:.4f}"])
     numbered = table(rows, set(range(1, 10)))
     room = max(8, (style.columns or 120) - 2 - max(map(len, numbered)))
     dots = "…" if style.can("…") else "~"
-    names = [name if cells(name) <= room else name[: room - 1] + dots for name in (clean(t.term) for t in e.terms)]
+    names = [name if cells(name) <= room else name[: room - 1] + dots for name in map(_name, terms)]
     lines = table([[name, line] for name, line in zip(["term", *names, ""], numbered, strict=True)], set())
     return [*out, style("dim", lines[0]), *lines[1:-1], style("bold", lines[-1])]
+
+
+def _name(term: TermExplanation) -> str:
+    return clean(f"{term.term} ({' '.join(term.words)})" if term.words else term.term)
 
 
 def _short(value: float) -> str:

@@ -18,6 +18,7 @@ COMMANDS = (
     "advise",
     "proxy",
     "similarity",
+    "dictionary",
     "collection",
     "evaluate",
     "sweep",
@@ -28,7 +29,7 @@ COMMANDS = (
 )
 """The subcommands, in the order of the help. Each is the `command` of the module of its name."""
 
-SUBCOMMANDS = {"collection": ("docstrings", "commits", "published")}
+SUBCOMMANDS = {"collection": ("docstrings", "commits", "published"), "dictionary": ("build", "show", "check")}
 """Of the subcommands that are groups."""
 
 

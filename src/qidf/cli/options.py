@@ -81,7 +81,7 @@ def weighting(function: F) -> F:
     return function
 
 
-def for_engine(arguments: dict[str, Any]) -> dict[str, Any]:
+def for_engine(arguments: dict[str, Any], expand: str) -> dict[str, Any]:
     """Return what an engine takes of the weighting's arguments; UsageError where its own k1, b or odds were given."""
     from click.core import ParameterSource
 
@@ -89,7 +89,21 @@ def for_engine(arguments: dict[str, Any]) -> dict[str, Any]:
     for name in ("k1", "b", "odds"):
         if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name} is the engine's own with --engine (some take it in their URL)", context)
-    return {"q": arguments["q"], "a": arguments["a"]}
+    return {"q": arguments["q"], "a": arguments["a"], "expand": expand}
+
+
+def expansion(function: F) -> F:
+    """Add --expand."""
+    from qidf.engines.base import EXPAND
+
+    return click.option(
+        "--expand",
+        type=click.Choice(EXPAND),
+        default="auto",
+        show_default=True,
+        help="With --engine: auto also searches identifiers made of the query's words, where there is a dictionary"
+        " (qidf dictionary build).",
+    )(function)
 
 
 def analyzer(help: str) -> Callable[[F], F]:

@@ -33,6 +33,7 @@ qidf search "retry with backoff" --q hapax --odds robertson --k1 0.9 --b 0.4
 qidf search "retry with backoff" --engine bm25s:saved  saved by bm25s
 qidf search "retry with backoff" --engine tantivy:dir#body
 qidf search "retry with backoff" --engine lucene:dir#contents
+qidf search "retry with backoff" --engine bm25s:saved --expand off
 """
 
 
@@ -41,6 +42,7 @@ qidf search "retry with backoff" --engine lucene:dir#contents
 @options.place
 @click.option("-k", "k", metavar="N", type=int, default=10, show_default=True, help="How many hits.")
 @options.weighting
+@options.expansion
 @click.option("--explain", is_flag=True, help="Show under each hit what each term adds to its score.")
 @options.json_output
 def command(
@@ -55,6 +57,7 @@ def command(
     k1: float,
     b: float,
     odds: str,
+    expand: str,
     explain: bool,
     as_json: bool,
 ) -> None:
@@ -70,14 +73,16 @@ def command(
 
     arguments: dict[str, Any] = {**options.check(q, a, k1, b, odds, k)}
     if engine is not None:
-        arguments = options.for_engine(arguments)
+        arguments = options.for_engine(arguments, expand)
     opened = open_place(path, index, engine, no_refresh=no_refresh)
     with remarks():
         hits = opened.search(query, k, **arguments)
     _tell_unknown(opened, query, bool(hits))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AnalyzerWarning)  # said already
-        terms = opened.weights(query, **{name: arguments[name] for name in ("q", "a", "odds") if name in arguments})
+        terms = opened.weights(
+            query, **{name: arguments[name] for name in ("q", "a", "odds", "expand") if name in arguments}
+        )
         explanations = [opened.explain(query, hit.id, **arguments) if explain else None for hit in hits]
     if as_json:
         passages = [passage_of(opened, hit, terms) for hit in hits]
@@ -108,7 +113,14 @@ def _as_dict(hit: Hit, passage: Passage, explanation: Explanation | None) -> dic
     }
     if explanation is not None:
         row["terms"] = [
-            {"term": t.term, "n": t.n, "tf": t.tf, "weight": t.weight, "contribution": t.contribution}
+            {
+                "term": t.term,
+                "n": t.n,
+                "tf": t.tf,
+                "weight": t.weight,
+                "contribution": t.contribution,
+                "words": list(t.words),
+            }
             for t in explanation.terms
         ]
     return row

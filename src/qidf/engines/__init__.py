@@ -11,7 +11,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import NamedTuple
 
-from qidf.engines.base import Collection, Engine, Model
+from qidf.engines.base import EXPAND, Collection, Engine, Expand, Model
+from qidf.expansion import place
 
 ENGINES = {
     "qidf": "embedded",
@@ -75,7 +76,9 @@ def connect(url: str) -> Engine:
             allowed = f"one of {', '.join(options)}" if options else "none"
             raise ValueError(f"unknown option {name!r} in {url!r}: {parts.scheme} has {allowed}")
     opens: Callable[[EngineURL], Engine] = module.open_url
-    return opens(parts)
+    engine = opens(parts)
+    engine.dictionary = place.of_engine(engine)
+    return engine
 
 
 def parse(url: str) -> EngineURL:
@@ -105,4 +108,4 @@ def _unquote(text: str) -> str:
     return re.sub("%(23|3[Ff]|26|25)", lambda code: chr(int(code[1], 16)), text)
 
 
-__all__ = ["ENGINES", "Collection", "Engine", "EngineURL", "Model", "connect", "parse"]
+__all__ = ["ENGINES", "EXPAND", "Collection", "Engine", "EngineURL", "Expand", "Model", "connect", "parse"]

@@ -11,9 +11,9 @@ import re
 import struct
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from qidf.errors import AnalyzerWarning, EngineError
 from qidf.index.explain import Explanation, explain_term
@@ -38,7 +38,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qidf.analysis import Token
+    from qidf.expansion.dictionary import Dictionary
+    from qidf.expansion.expanding import Added
     from qidf.spectrum import Spectrum
+
+Expand: TypeAlias = Literal["auto", "off"]
+"""Whether a query is widened by the identifiers that are made of its words: `auto`, where there is a dictionary."""
+
+EXPAND = ("auto", "off")
 
 
 class Collection(NamedTuple):
@@ -122,6 +129,11 @@ class Engine(ABC):
         for any.
     remedy : str
         What to try where most terms of a query are unknown; empty where the analyzer can't be wrong.
+    analyzes_remotely : bool
+        Whether `analyze` asks a server, and nothing here does the same.
+    dictionary : Dictionary or None
+        What identifiers of the index are made of (`qidf.expansion`); `connect` takes the one that `qidf dictionary
+        build` made, and an engine made otherwise has none until you give it one.
     """
 
     url: str
@@ -129,6 +141,8 @@ class Engine(ABC):
     model: Model
     stored_q: float = 1.0
     remedy: str = ""
+    dictionary: Dictionary | None = None
+    analyzes_remotely: bool = False
 
     # what an engine answers
 
@@ -175,6 +189,14 @@ class Engine(ABC):
         """Return the text of a document, None where the index does not store it. KeyError if there is no such one."""
         return None
 
+    def texts(self) -> Iterator[str]:
+        """Yield the texts that the index stores, those of deleted documents perhaps too; none where it stores none."""
+        return iter(())
+
+    def vocabulary(self) -> Iterator[tuple[str, int]]:
+        """Yield (term, df) of all terms; none where an engine does not list them."""
+        return iter(())
+
     def length(self, id: str) -> int | None:
         """Return the number of tokens of a document as the engine counts them, None where it does not tell."""
         return None
@@ -210,8 +232,13 @@ class Engine(ABC):
         density = self.hapax_density if q == "hapax" else 0.0  # a pass over the dictionary: only where it is read
         return resolve(q, a, analyzer=self.analyzer, hapax_density=density)
 
-    def weights(self, query: str, *, q: Q | str = "auto", a: float | None = None) -> list[tuple[str, float]]:
+    def weights(
+        self, query: str, *, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto"
+    ) -> list[tuple[str, float]]:
         """Return the weighted terms that `query` stands for, in its order; unknown terms are left out.
+
+        Behind them stand those that the query is widened by, heaviest first: with a `dictionary`, and unless `expand`
+        is "off" (`qidf.weighting.expand`). They come with the same s.
 
         A weight is s · c^a · idf_q, with idf_q = ln_q of what the engine's own idf is the logarithm of, and one s for
         the query that keeps Σ weight at Σ c · idf of the engine (`qidf.weighting.boosts`). At q = 1, a = 1 it is
@@ -222,13 +249,24 @@ class Engine(ABC):
         AnalyzerWarning
             Most terms of the query are unknown.
         """
-        return [(row.term.term, row.weight) for row in self._weigh(query, self.scheme(q, a))]
+        return [(row.term.term, row.weight) for row in self._rows(query, self.scheme(q, a), expand)]
 
     def search(
-        self, query: str, k: int = 10, *, q: Q | str = "auto", a: float | None = None, filter: Any = None
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        q: Q | str = "auto",
+        a: float | None = None,
+        filter: Any = None,
+        expand: Expand = "auto",
     ) -> list[Hit]:
-        """Return the k best documents for `query`; what `weights` and `search_terms` give together."""
-        return self._run(self._clauses(query, q, a), k, filter)
+        """Return the k best documents for `query`; what `weights` and `search_terms` give together.
+
+        A document that holds none of the query's own terms is found by those that the query was widened by; `filter`
+        holds for it as for any other.
+        """
+        return self._run(self._clauses(query, q, a, expand), k, filter)
 
     def search_terms(self, terms: Iterable[tuple[str, float]], k: int = 10, *, filter: Any = None) -> list[Hit]:
         """Return the k documents with the highest Σ weight · part, best first.
@@ -248,13 +286,15 @@ class Engine(ABC):
         k = check_count("k", k)
         return self.run(clauses, k, filter) if clauses else []
 
-    def _clauses(self, query: str, q: Q | str, a: float | None) -> list[Clause]:
-        """Return what `search` runs: the known terms of a query with their boosts."""
-        rows = self._weigh(query, self.scheme(q, a))
+    def _clauses(self, query: str, q: Q | str, a: float | None, expand: Expand = "auto") -> list[Clause]:
+        """Return what `search` runs: the known terms of a query, and those it is widened by, with their boosts."""
+        rows = self._rows(query, self.scheme(q, a), expand)
         return [Clause(row.term.term, row.n, row.boost) for row in rows if row.boost > 0]
 
-    def explain(self, query: str, id: str, *, q: Q | str = "auto", a: float | None = None) -> Explanation:
-        """Tell what each query term adds to the score of the document called `id`.
+    def explain(
+        self, query: str, id: str, *, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto"
+    ) -> Explanation:
+        """Tell what each query term adds to the score of the document called `id`, and each that widens the query.
 
         Raises
         ------
@@ -263,13 +303,12 @@ class Engine(ABC):
         """
         scheme = self.scheme(q, a)
         N, _, average = self.collection()
-        rows = self._weigh(query, scheme, unknown=True)
+        rows = self._rows(query, scheme, expand, unknown=True)
         parts = self.parts(id, [row.term.term for row in rows])
-        plain = sum(count_factor(t.count, scheme.a) * self.idf_q(n, N, scheme.q(t)) for t, n, _, _ in rows if n)
-        scale = sum(row.weight for row in rows) / plain if plain else 1.0
+        scale = self._scale([row for row in rows if not row.words], N, scheme)
         explained = [
-            explain_term(term, n, N, scheme.q(term), partial(self.idf_q, n, N), weight, tf, part)
-            for (term, n, _, weight), (part, tf) in zip(rows, parts, strict=True)
+            explain_term(term, n, N, scheme.q(term), partial(self.idf_q, n, N), weight, tf, part, words)
+            for (term, n, _, weight, words), (part, tf) in zip(rows, parts, strict=True)
         ]
         score = math.fsum(row.contribution for row in explained)
         model = self.model
@@ -294,6 +333,40 @@ class Engine(ABC):
             if (key := token.term.encode("utf-8", "surrogatepass")) in wanted
         ]
 
+    def _rows(self, query: str, scheme: Scheme, expand: Expand, *, unknown: bool = False) -> list[_Row]:
+        """Return the query's terms, and behind them those that it is widened by."""
+        rows = self._weigh(query, scheme, unknown=unknown)
+        added = self._widen(query, [row.term.term for row in rows], scheme, expand)
+        if not added:
+            return rows
+        N = self.collection().documents
+        scale = self._scale(rows, N, scheme)
+        for term, n, weight, words in added:
+            own = self.idf(min(n, N), N)
+            if own > 0:
+                rows.append(_Row(QueryTerm(term, 0, False), n, scale * weight / own, scale * weight, words))
+        return rows
+
+    def _widen(self, query: str, own: Sequence[str], scheme: Scheme, expand: Expand) -> list[Added]:
+        if expand not in EXPAND:
+            raise ValueError(f"expand must be one of {', '.join(EXPAND)}, got {expand!r}")
+        if expand == "off" or self.dictionary is None:
+            return []
+        from qidf.expansion.expanding import widen
+
+        return widen(self.dictionary, query, set(own), self.collection().documents, scheme, self.doc_freqs)
+
+    def widened(self, query: str, *, q: Q | str = "auto", a: float | None = None) -> list[Added]:
+        """Return the terms that `query` is widened by, heaviest first, their weights before the factor s."""
+        return self._widen(query, [term.term for term in self.query_terms(query)], self.scheme(q, a), "auto")
+
+    def _scale(self, rows: Sequence[_Row], N: int, scheme: Scheme) -> float:
+        """Return s, the factor in all weights of a query."""
+        raw = sum(
+            count_factor(row.term.count, scheme.a) * self.idf_q(row.n, N, scheme.q(row.term)) for row in rows if row.n
+        )
+        return sum(row.weight for row in rows) / raw if raw else 1.0
+
     def _weigh(self, query: str, scheme: Scheme, *, unknown: bool = False) -> list[_Row]:
         """Return the query's terms with n, boost and weight; without the unknown ones unless asked for."""
         terms = self.query_terms(query)
@@ -301,7 +374,7 @@ class Engine(ABC):
         dfs = [min(n, N) for n in self.doc_freqs([term.term for term in terms])]
         known = [(term, n) for term, n in zip(terms, dfs, strict=True) if n]
         if doubt := self.doubt(len(terms), len(known)):
-            warnings.warn(f"{self.url}: {doubt}", AnalyzerWarning, stacklevel=4)
+            warnings.warn(f"{self.url}: {doubt}", AnalyzerWarning, stacklevel=5)
         # Against the plain idf before the engine rounds it, so that plain weights have the counts as boosts.
         factors = boosts(
             [term for term, _ in known],
@@ -347,6 +420,7 @@ class _Row(NamedTuple):
     n: int
     boost: float
     weight: float
+    words: tuple[str, ...] = ()
 
 
 _LARGEST = 3.4e38

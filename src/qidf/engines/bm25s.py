@@ -193,10 +193,16 @@ class Bm25s(Engine):
         return self._scores.spectrum()
 
     def text(self, id: str) -> str | None:
-        entry = self._entry(self._number(id))
-        if isinstance(entry, dict):
-            entry = next((entry[key] for key in _TEXTS if isinstance(entry.get(key), str)), None)
-        return entry if isinstance(entry, str) else None
+        return _text_of(self._entry(self._number(id)))
+
+    def texts(self) -> Iterator[str]:
+        for entry in self._corpus if self._corpus is not None else ():
+            if (text := _text_of(entry)) is not None:
+                yield text
+
+    def vocabulary(self) -> Iterator[tuple[str, int]]:
+        terms = [term for term in self._vocabulary if isinstance(term, str)]
+        return zip(terms, self.doc_freqs(terms), strict=True)
 
     @cached_property
     def _part0(self) -> float:
@@ -369,6 +375,13 @@ def read_vocabulary(folder: Path) -> dict[str, int]:
     if not isinstance(vocabulary, dict) or not all(type(number) is int for number in vocabulary.values()):
         raise EngineCorruptError(f"{folder / VOCABULARY} must map terms to numbers")
     return vocabulary
+
+
+def _text_of(entry: Any) -> str | None:
+    """Return the text in an entry of a corpus, None if there is none."""
+    if isinstance(entry, dict):
+        entry = next((entry[key] for key in _TEXTS if isinstance(entry.get(key), str)), None)
+    return entry if isinstance(entry, str) else None
 
 
 def _is_numbers(vocabulary: Any) -> bool:

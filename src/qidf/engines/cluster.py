@@ -23,9 +23,9 @@ from urllib.parse import quote, unquote
 from qidf.analysis import Token
 from qidf.cluster.indices import Index, look
 from qidf.cluster.statistics import Wanted, ask
-from qidf.cluster.steps import Asked, BusyError, carry_out
+from qidf.cluster.steps import Asked, BusyError, RefusedError, carry_out
 from qidf.cluster.vectors import Vectors
-from qidf.engines.base import Clause, Collection, Engine, Model, encodable, has_surrogates
+from qidf.engines.base import Clause, Collection, Engine, Expand, Model, encodable, has_surrogates
 from qidf.errors import EngineError, EngineWarning
 from qidf.index.search import Hit
 from qidf.rewriting.fields import Field, analyzer_of, find_field, similarity_of
@@ -45,6 +45,9 @@ CLAUSES = 1024
 
 WINDOW = 10_000
 """The deepest rank, as `index.max_result_window` has it."""
+
+PAGE = 1000
+"""Documents of a page when all are read: more than can share a sequence number, which is one a shard."""
 
 PAUSES = (0.1, 0.4, 1.6)
 """Seconds between two tries of a request, give or take half of each."""
@@ -143,6 +146,7 @@ class Cluster(Engine):
         ((self.field, self._source, name, k1, b),) = found
         self._analyzer = analyzer or name
         self.analyzer = "standard" if self._analyzer in ("standard", "default") else f"{self._analyzer} of the index"
+        self.analyzes_remotely = self._analyzer != "standard"
         self.model = Model(
             k1, b, k1_plus_1=way.k1_plus_1, byte_lengths=True, counts_deleted=True, counts_empty=False, float_bits=32
         )
@@ -196,12 +200,19 @@ class Cluster(Engine):
         return self._hits(query, k)
 
     def search(
-        self, query: str, k: int = 10, *, q: Q | str = "auto", a: float | None = None, filter: Any = None
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        q: Q | str = "auto",
+        a: float | None = None,
+        filter: Any = None,
+        expand: Expand = "auto",
     ) -> list[Hit]:
         """Return the k best documents. Where the server tells no statistics: for the query as it is, with a warning."""
         self.scheme(q, a)
         try:
-            clauses = self._clauses(query, q, a)
+            clauses = self._clauses(query, q, a, expand)
         except EngineError as error:
             hits = self._plain(query, check_count("k", k), filter)
             warnings.warn(f"plain BM25, for the statistics can't be had: {error}", EngineWarning, stacklevel=2)
@@ -237,14 +248,75 @@ class Cluster(Engine):
 
     def text(self, id: str) -> str | None:
         index, document = self._split(id)
-        value: Any = self._get(index, document).get("_source", {})
+        return self._text_in(self._get(index, document))
+
+    def _text_in(self, hit: dict[str, Any]) -> str | None:
+        value: Any = hit.get("_source", {})
         for name in self._source.split("."):
             value = value.get(name) if isinstance(value, dict) else None
         if isinstance(value, list):
             value = "\n".join(str(one) for one in value)
         return value if isinstance(value, str) else None
 
+    def texts(self) -> Iterator[str]:
+        """Yield the texts in `_source`, by a point in time that is opened anew where it expired.
+
+        Pages go by `_seq_no`, so that one goes on where the last ended, whichever point in time that was of. What is
+        written meanwhile may come twice.
+        """
+        yield from (text for page in self.pages() for text in page)
+
+    def pages(self, size: int = PAGE) -> Iterator[list[str]]:
+        """Yield the texts of so many documents at a time, less those without one. One request each."""
+        last, seen = -1, set[str]()
+        pit = self._point_in_time()
+        try:
+            while True:
+                body = {
+                    "size": size,
+                    "query": {"bool": {"filter": [{"range": {"_seq_no": {"gte": last}}}]}},
+                    "sort": [{"_seq_no": "asc"}],
+                    "_source": [self._source],
+                    "track_total_hits": False,
+                    "pit": {"id": pit, "keep_alive": "5m"},
+                }
+                try:
+                    hits = self._request("POST", "/_search", None, body)["hits"]["hits"]
+                except RefusedError as error:
+                    if (
+                        "No search context" not in str(error)
+                        and "404" not in str(error)
+                        and "no such" not in str(error)
+                    ):
+                        raise
+                    pit = self._point_in_time()  # it expired
+                    continue
+                new = [hit for hit in hits if f"{hit['_index']}/{hit['_id']}" not in seen]
+                if not new:
+                    return
+                yield [text for hit in new if (text := self._text_in(hit)) is not None]
+                if hits[-1]["sort"][0] != last:
+                    last, seen = hits[-1]["sort"][0], set()
+                seen |= {f"{hit['_index']}/{hit['_id']}" for hit in hits if hit["sort"][0] == last}
+        finally:
+            self._forget_point_in_time(pit)
+
     # requests
+
+    def _point_in_time(self) -> str:
+        mine = self.way.product == "opensearch"
+        path = f"/{self.index}/_search/point_in_time" if mine else f"/{self.index}/_pit"
+        return str(self._request("POST", path, {"keep_alive": "5m"})["pit_id" if mine else "id"])
+
+    def _forget_point_in_time(self, pit: str) -> None:
+        mine = self.way.product == "opensearch"
+        try:
+            if mine:
+                self._request("DELETE", "/_search/point_in_time", None, {"pit_id": [pit]})
+            else:
+                self._request("DELETE", "/_pit", None, {"id": pit})
+        except EngineError:  # it ends by itself
+            pass
 
     def _ask(self, value: str | list[str], analyzer: str) -> Vectors:
         """Return what the shards tell of a text, or of terms as they are, and keep their statistics: one request."""

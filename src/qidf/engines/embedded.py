@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Container
+from functools import partial
 from typing import TYPE_CHECKING
 
-from qidf.engines.base import Clause, Collection, Engine, Model
+from qidf.engines.base import Clause, Collection, Engine, Expand, Model
 from qidf.errors import SourceError
-from qidf.index.explain import Explanation
+from qidf.index.explain import Explanation, explain_term
 from qidf.index.search import Hit, Index, scanner
-from qidf.weighting import K1, B, Q, check_bm25, check_count, check_odds
+from qidf.weighting import K1, B, Q, QueryTerm, check_bm25, check_count, check_odds
 
 if TYPE_CHECKING:
     from qidf.analysis import Token
@@ -51,9 +52,16 @@ class Embedded(Engine):
         return self.index.doc_freqs(terms)
 
     def search(
-        self, query: str, k: int = 10, *, q: Q | str = "auto", a: float | None = None, filter: Filter = None
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        q: Q | str = "auto",
+        a: float | None = None,
+        filter: Filter = None,
+        expand: Expand = "auto",
     ) -> list[Hit]:
-        return self.search_terms(self.weights(query, q=q, a=a), k, filter=filter)
+        return self.search_terms(self.weights(query, q=q, a=a, expand=expand), k, filter=filter)
 
     def search_terms(self, terms: Iterable[tuple[str, float]], k: int = 10, *, filter: Filter = None) -> list[Hit]:
         return self._rank(list(terms), check_count("k", k), filter)
@@ -73,12 +81,28 @@ class Embedded(Engine):
                 return [hit._replace(rank=rank) for rank, hit in enumerate(kept[:k], 1)]
             depth = min(4 * depth, most)
 
-    def weights(self, query: str, *, q: Q | str = "auto", a: float | None = None) -> list[tuple[str, float]]:
-        return self.index.weights(query, q=q, a=a, odds=self.model.odds)
+    def weights(
+        self, query: str, *, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto"
+    ) -> list[tuple[str, float]]:
+        own = self.index.weights(query, q=q, a=a, odds=self.model.odds)
+        added = self._widen(query, [term.term for term in self.query_terms(query)], self.scheme(q, a), expand)
+        return own + [(one.term, one.weight) for one in added]
 
-    def explain(self, query: str, id: str, *, q: Q | str = "auto", a: float | None = None) -> Explanation:
+    def explain(
+        self, query: str, id: str, *, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto"
+    ) -> Explanation:
         model = self.model
-        return self.index.explain(query, id, q=q, a=a, k1=model.k1, b=model.b, odds=model.odds)
+        told = self.index.explain(query, id, q=q, a=a, k1=model.k1, b=model.b, odds=model.odds)
+        scheme, N = self.scheme(q, a), self.index.documents
+        added = self._widen(query, [row.term for row in told.terms], scheme, expand)
+        rows, score = list(told.terms), told.score
+        for (term, n, weight, words), (part, tf) in zip(
+            added, self.parts(id, [one.term for one in added]), strict=True
+        ):
+            own = QueryTerm(term, 0, False)
+            rows.append(explain_term(own, n, N, scheme.q_word, partial(self.idf_q, n, N), weight, tf, part, words))
+            score += weight * part
+        return told._replace(score=score, terms=rows)
 
     def parts(self, id: str, terms: Sequence[str]) -> list[tuple[float, int | None]]:
         length, average = self.index.length(id), self.index.average_length or 1.0
@@ -93,6 +117,14 @@ class Embedded(Engine):
             return self.index.text(id)
         except SourceError:
             return None
+
+    def texts(self) -> Iterator[str]:
+        for id in self.index.ids():
+            if (text := self.text(id)) is not None:
+                yield text
+
+    def vocabulary(self) -> Iterator[tuple[str, int]]:
+        return self.index.vocabulary()
 
     def length(self, id: str) -> int | None:
         return self.index.length(id)

@@ -231,6 +231,33 @@ class Lucene(Engine):
                     return "\n".join(map(str, values))
         return None
 
+    def texts(self) -> Iterator[str]:
+        java = self._java
+        names = [self.field, "raw"] if self._anserini else [self.field]
+        with self._reading():
+            stored, live = self.searcher.storedFields(), java.MultiBits.getLiveDocs(self.reader)
+            wanted = java.Set.of(*names)
+        for doc in range(self.reader.maxDoc()):
+            with self._reading():
+                if live is not None and not live.get(doc):
+                    continue
+                document = stored.document(doc, wanted)
+                values = next((found for name in names if (found := document.getValues(name))), None)
+            if values is not None:
+                yield "\n".join(map(str, values))
+
+    def vocabulary(self) -> Iterator[tuple[str, int]]:
+        with self._reading():
+            terms = self._java.MultiTerms.getTerms(self.reader, self.field)
+            entry = terms.iterator() if terms is not None else None
+        while entry is not None:
+            with self._reading():
+                term = entry.next()
+                if term is None:
+                    return
+                told = str(term.utf8ToString()), int(entry.docFreq())
+            yield told
+
     def length(self, id: str) -> int | None:
         """Return a document's length as BM25 has it, rounded down to one of 256 values."""
         doc = self._doc(id)

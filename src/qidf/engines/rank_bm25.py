@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -152,6 +152,12 @@ class RankBM25(Engine):
     def text(self, id: str) -> str | None:
         number = self._numbers[id]
         return self._texts[number] if self._texts is not None else None
+
+    def texts(self) -> Iterator[str]:
+        return iter(self._texts or ())
+
+    def vocabulary(self) -> Iterator[tuple[str, int]]:
+        return iter(self._dfs.items())
 
     def length(self, id: str) -> int | None:
         return int(self.bm25.doc_len[self._numbers[id]])

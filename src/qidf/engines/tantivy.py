@@ -172,6 +172,21 @@ class Tantivy(Engine):
         with _reading(self.url):
             return "\n".join(self.searcher.doc(address).get_all(self.field)) if self._stored else None
 
+    def texts(self) -> Iterator[str]:
+        from tantivy import Query
+
+        if self._stored and self.searcher.num_docs:
+            with _reading(self.url):
+                hits = self.searcher.search(Query.all_query(), self.searcher.num_docs, count=False).hits
+            for _, address in hits:
+                with _reading(self.url):
+                    values = self.searcher.doc(address).get_all(self.field)
+                yield "\n".join(values)
+
+    def vocabulary(self) -> Iterator[tuple[str, int]]:
+        with _reading(self.url):
+            return iter(self.searcher.terms_with_prefix(self.field, "", limit=None))
+
     def length(self, id: str) -> int | None:
         """Return a document's length as BM25 has it, rounded down to one of 256 values.
 

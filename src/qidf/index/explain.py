@@ -22,6 +22,7 @@ class TermExplanation(NamedTuple):
     tf, tf_part : its count in the document, and tf / (tf + k1·((1 − b) + b·dl/avgdl)) or what the engine has there; tf
         is None where an engine does not tell
     contribution : weight · tf_part
+    words : of a term that the query was widened by (`qidf.weighting.expand`), its words in the query; else empty
     """
 
     term: str
@@ -36,6 +37,7 @@ class TermExplanation(NamedTuple):
     tf: int | None
     tf_part: float
     contribution: float
+    words: tuple[str, ...] = ()
 
 
 def explain_term(
@@ -47,6 +49,7 @@ def explain_term(
     weight: float,
     tf: int | None,
     part: float,
+    words: tuple[str, ...] = (),
 ) -> TermExplanation:
     """Put together what one term adds; `idf_q` gives its idf at a q, and is asked only where the term is known."""
     return TermExplanation(
@@ -62,6 +65,7 @@ def explain_term(
         tf=tf,
         tf_part=part,
         contribution=weight * part,
+        words=words,
     )
 
 

@@ -10,10 +10,11 @@ import heapq
 import os
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from qidf.errors import QidfError, SourceError
@@ -588,6 +589,25 @@ class Index:
         from qidf.sources.files import FileSource
 
         return FileSource(self.root).read_text(self._segments[i].path(doc))
+
+    @_of_one_commit
+    def ids(self) -> Iterator[str]:
+        """Return the ids of all documents, as an iterator, in no order that means anything."""
+        return (
+            segment.id(number)
+            for segment in self._segments
+            for number in range(segment.all_documents)
+            if not segment.reader.is_deleted(number)
+        )
+
+    @_of_one_commit
+    def vocabulary(self) -> Iterator[tuple[str, int]]:
+        """Return all terms with their df, as an iterator, in order of their bytes."""
+        rows = heapq.merge(*(segment.vocabulary() for segment in self._segments))
+        return (
+            (term.decode("utf-8", "surrogatepass"), sum(n for _, n, _ in own))
+            for term, own in groupby(rows, key=lambda row: row[0])
+        )
 
     @property
     def reads_files(self) -> bool:

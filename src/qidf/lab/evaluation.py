@@ -139,7 +139,8 @@ def _values(
 def _search(index: Index | Engine, queries: Mapping[str, str], weights: Weights, k: int) -> Run:
     q, a = weights
     if isinstance(index, Engine):
-        return {id: [(hit.id, hit.score) for hit in index.search(text, k, q=q, a=a)] for id, text in queries.items()}
+        found = {id: index.search(text, k, q=q, a=a, expand="off") for id, text in queries.items()}  # weights alone
+        return {id: [(hit.id, hit.score) for hit in hits] for id, hits in found.items()}
     ids, scores = index.search_many(list(queries.values()), min(k, max(1, index.documents)), q=q, a=a)
     rows = zip(queries, ids.tolist(), scores.tolist(), strict=True)
     return {query: [hit for hit in zip(own, found, strict=True) if hit[0] is not None] for query, own, found in rows}

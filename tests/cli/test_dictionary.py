@@ -1,0 +1,71 @@
+"""`qidf dictionary`: made, shown, checked; and what searches do with it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from qidf import Index
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+FILES = [
+    ("upgrade.go", "func handleWebSocketUpgrade(w Writer) { hijack() }"),
+    ("proxy.go", "func newProxy(url string) { connect() }"),
+    ("readme.md", "This server answers requests."),
+]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> str:
+    Index.build(FILES, tmp_path / "index", analyzer="standard", store_text=True)
+    return f"qidf:{tmp_path / 'index'}"
+
+
+def test_plain_words_find_the_function(qidf: Run, engine: str) -> None:
+    assert qidf("search", "upgrade a web socket", "--engine", engine).stdout == ""
+    assert qidf("dictionary", "build", "--engine", engine, "--dry-run").stdout == "would read 3 documents\n"
+    assert "2 identifiers of 3 documents" in qidf("dictionary", "build", "--engine", engine).stdout
+    (row,) = json.loads(qidf("search", "upgrade a web socket", "--engine", engine, "--json", "--explain").stdout)
+    assert row["id"] == "upgrade.go"
+    assert [term["words"] for term in row["terms"] if term["words"]] == [["web", "socket", "upgrade"]]
+    assert "handleWebSocketUpgrade" in row["snippet"]
+    assert qidf("search", "upgrade a web socket", "--engine", engine, "--expand", "off").stdout == ""
+    shown = qidf("explain", "upgrade a web socket", "upgrade.go", "--engine", engine).stdout
+    assert "handlewebsocketupgrade (web socket upgrade)  added" in shown
+
+
+def test_show_and_check(qidf: Run, engine: str) -> None:
+    qidf("dictionary", "build", "--engine", engine, "--json")
+    assert qidf("dictionary", "show", "newproxy", "--engine", engine).stdout == "newproxy = new · proxy\n"
+    told = json.loads(qidf("dictionary", "show", "--engine", engine, "--json").stdout)
+    assert (told["identifiers"], told["source"], told["read"]) == (2, "texts", 3)
+    added = json.loads(qidf("dictionary", "show", "a new thing", "--engine", engine, "--json").stdout)["added"]
+    assert [one["term"] for one in added] == ["newproxy"]
+    assert "no identifier is made of" in qidf("dictionary", "show", "nothing", "--engine", engine).stderr
+    assert qidf("dictionary", "check", "--engine", engine).stdout.startswith("whole: 2 identifiers")
+    Index.build([*FILES, ("more", "text")], engine[5:], analyzer="standard")
+    assert "now 4" in qidf("dictionary", "check", "--engine", engine).stdout
+
+
+def test_errors(qidf: Run, engine: str, tmp_path: Path) -> None:
+    done = qidf("dictionary", "show", "x", "--engine", engine)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"qidf: error: {engine} has no dictionary: qidf dictionary build --engine {engine}\n",
+    )
+    assert qidf("dictionary", "build", "--engine", engine, "--documents", "0").returncode == 2
+    assert qidf("dictionary", "build", "--engine", engine, "--spellings", tmp_path / "nowhere").returncode == 2
+    qidf("dictionary", "build", "--engine", engine)
+    path = Path(json.loads(qidf("dictionary", "show", "--engine", engine, "--json").stdout)["path"])
+    path.write_bytes(path.read_bytes()[:100])
+    done = qidf("dictionary", "check", "--engine", engine)
+    assert done.returncode == 2
+    assert "is damaged" in done.stderr
+    done = qidf("search", "server", "--engine", engine)
+    assert done.returncode == 0
+    assert "queries are not expanded" in done.stderr
