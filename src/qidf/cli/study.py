@@ -11,7 +11,7 @@ from qidf.cli import options
 from qidf.cli.output import Style, clean, say, say_json, table
 from qidf.cli.progress import bar
 
-NAMES = ("weights", "analyzers", "scaling", "budgets")
+NAMES = ("weights", "analyzers", "scaling", "budgets", "expansion")
 
 EXAMPLES = """\
 qidf study weights go/ java/ commits/ --output results
@@ -45,6 +45,7 @@ def command(
     analyzers  standard, simple, word, parts only, code: BM25, best q, auto
     scaling    the same queries among more and more documents
     budgets    the share of the answers that fits into a budget of tokens
+    expansion  BM25, auto, auto widened by identifiers, reindexed with code
 
     What was measured of a collection is kept in .cells of the output: interrupted, a study goes on from there.
     """

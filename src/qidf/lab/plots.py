@@ -158,4 +158,22 @@ def _budgets(axes: Any, cells: dict[str, Cell]) -> None:
     axes.legend(frameon=False)
 
 
-_DRAWN = {"weights": _weights, "analyzers": _analyzers, "scaling": scaling, "budgets": _budgets}
+def _expansion(axes: Any, cells: dict[str, Cell]) -> None:
+    """Draw each collection's auto and expanded against the BM25 of the reindexed texts."""
+    for i, name in enumerate(("BM25", "auto", "expanded")):
+        points = [(cell["means"]["code BM25"], cell["means"][name]) for cell in cells.values()]
+        axes.plot(*zip(*points, strict=True), "o", color=_COLORS[i], label=name, alpha=0.7)
+    most = max(max(cell["means"].values()) for cell in cells.values())
+    axes.plot([0, most], [0, most], color="#888888", linewidth=1)
+    axes.set(xlabel=f"{MEASURE} of BM25, reindexed with code", ylabel=f"{MEASURE} on the frozen index")
+    axes.set_title(f"{len(cells)} collections")
+    axes.legend(frameon=False)
+
+
+_DRAWN = {
+    "weights": _weights,
+    "analyzers": _analyzers,
+    "scaling": scaling,
+    "budgets": _budgets,
+    "expansion": _expansion,
+}

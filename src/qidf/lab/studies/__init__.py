@@ -6,7 +6,7 @@ A study has `measure`, of one collection, which gives a cell that JSON can hold,
 
 from __future__ import annotations
 
-from qidf.lab.studies import analyzers, budgets, scaling, weights
+from qidf.lab.studies import analyzers, budgets, expansion, scaling, weights
 from qidf.lab.studies.base import Cell, Settings, Study, Table
 
 STUDIES = {
@@ -14,6 +14,7 @@ STUDIES = {
     "analyzers": Study("analyzers, each with BM25, the best q and auto", analyzers.measure, analyzers.tables),
     "scaling": Study("the same queries among more and more documents", scaling.measure, scaling.tables),
     "budgets": Study("what fits into a budget of tokens", budgets.measure, budgets.tables),
+    "expansion": Study("identifiers added to a frozen index's queries", expansion.measure, expansion.tables),
 }
 """By name."""
 
