@@ -25,6 +25,17 @@ def test_before_and_after_on_a_server(cluster: Server) -> None:
     check(EXAMPLES / "opensearch_before_after.py", cluster.url)
 
 
+def test_identifiers_on_a_server(cluster: Server) -> None:
+    load("opensearch", "opensearchpy")
+    program = EXAMPLES / "opensearch_identifiers.py"
+    done = subprocess.run([sys.executable, program, cluster.url], capture_output=True, text=True, check=True)
+    rows = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    assert [word for word, _ in rows] == ["before"] * 3 + ["after"] * 3 + ["added"] * 3
+    assert not any("getElementsByTagName" in rest for word, rest in rows if word == "before")
+    assert "getElementsByTagName" in rows[3][1]
+    assert rows[6][1].startswith("getelementsbytagname for elements by tag name")
+
+
 def check(program: Path, *arguments: str) -> None:
     done = subprocess.run([sys.executable, program, *arguments], capture_output=True, text=True, check=True)
     (before, *old), (after, *new) = (line.split() for line in done.stdout.splitlines())

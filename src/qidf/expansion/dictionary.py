@@ -15,11 +15,12 @@ import tempfile
 from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from heapq import nlargest
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from qidf.index.container import PAGE, Container, Output, blob
+from qidf.index.container import PAGE, WIDTHS, Container, Output, blob
 from qidf.kernels import checksums
 
 _CUT, _ODD = "\x1f", "\x1e"
@@ -180,6 +181,11 @@ class Dictionary(Container):
         ):
             raise self.damaged("its arrays do not fit each other")
         self._checked = bytearray(self.sums[1])
+        self._places = {
+            name: (offset, count * WIDTHS.get(name.rpartition(".")[2], 8))
+            for name, (offset, count) in self.arrays.items()
+        }
+        self._part = lru_cache(maxsize=1 << 14)(self._find_part)
 
     def __len__(self) -> int:
         return self.terms
@@ -204,7 +210,7 @@ class Dictionary(Container):
     def df(self, part: str) -> int:
         """Return how many documents hold a part, alone or inside a term, when the dictionary was made; 0 if unknown."""
         number = self._part(part)
-        return self._number("parts.docs", 4, number) if number >= 0 else 0
+        return int.from_bytes(self._bytes("parts.docs", 4 * number, 4 * number + 4), "little") if number >= 0 else 0
 
     def terms_of(self, part: str, most: int = READ) -> list[str]:
         """Return the terms that hold a part, those of fewest parts first."""
@@ -237,7 +243,7 @@ class Dictionary(Container):
         for number, weight in singles.items():
             if number not in twice:
                 sums[number], counts[number] = weight, 1
-        near = nlargest(3 * most, sums, key=lambda number: counts[number] * sums[number] / self._size(number))
+        near = nlargest(most + most // 2, sums, key=lambda number: counts[number] * sums[number] / self._size(number))
         return [self._term(number) for number in near]
 
     def verify(self) -> None:
@@ -251,13 +257,12 @@ class Dictionary(Container):
     def _size(self, number: int) -> int:
         return self._sizes[bisect_right(self._starts, number) - 1]
 
-    def _part(self, part: str) -> int:
+    def _find_part(self, part: str) -> int:
         wanted = part.encode("utf-8", "surrogatepass")
         low, high = 0, self.parts
         while low < high:
             middle = (low + high) // 2
-            start, end = self._number("parts.offsets", 8, middle), self._number("parts.offsets", 8, middle + 1)
-            own = self._bytes("parts.data", start, end)
+            own = self._bytes("parts.data", *self._pair("parts.offsets", 8, middle))
             if own == wanted:
                 return middle
             if own < wanted:
@@ -270,7 +275,7 @@ class Dictionary(Container):
         number = self._part(part)
         if number < 0:
             return ()
-        start, end = self._number("lists.offsets", 8, number), self._number("lists.offsets", 8, number + 1)
+        start, end = self._pair("lists.offsets", 8, number)
         raw = self._bytes("lists.terms", 4 * start, 4 * min(end, start + most))
         found = array("I", raw)
         found = _little(found)
@@ -279,27 +284,29 @@ class Dictionary(Container):
         return found
 
     def _term(self, number: int) -> tuple[str, list[str]]:
-        start, end = self._number("terms.slots", 4, number), self._number("terms.slots", 4, number + 1)
+        start, end = self._pair("terms.slots", 4, number)
         try:
             return _unpack(self._bytes("terms.data", start, end).decode("utf-8", "surrogatepass"))
         except UnicodeDecodeError as error:
             raise self.damaged("a term is no text") from error
 
-    def _number(self, name: str, width: int, number: int) -> int:
-        return int.from_bytes(self._bytes(name, width * number, width * (number + 1)), "little")
+    def _pair(self, name: str, width: int, number: int) -> tuple[int, int]:
+        """Return a number of an array and the one behind it: where something begins and ends."""
+        both = self._bytes(name, width * number, width * (number + 2))
+        return int.from_bytes(both[:width], "little"), int.from_bytes(both[width:], "little")
 
     def _bytes(self, name: str, start: int, end: int) -> bytes:
         """Return bytes of an array, checked against their pages' checksums the first time."""
-        offset, count = self.arrays[name]
-        width = {"slots": 4, "docs": 4, "terms": 4, "offsets": 8}.get(name.rpartition(".")[2], 1)
-        if not 0 <= start <= end <= count * width:
+        offset, length = self._places[name]
+        if not 0 <= start <= end <= length:
             raise self.damaged(f"an entry of {name} lies outside")
+        checked = self._checked
         for page in range((offset + start) // PAGE, (offset + end + PAGE - 1) // PAGE):
-            if not self._checked[page]:
+            if not checked[page]:
                 at = self.sums[0] + 8 * page
                 if checksums(self.map[page * PAGE : (page + 1) * PAGE]) != self.map[at : at + 8]:
                     raise self.damaged("a page is not what was written")
-                self._checked[page] = 1
+                checked[page] = 1
         return self.map[offset + start : offset + end]
 
 
