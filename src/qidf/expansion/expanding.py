@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from qidf.expansion.dictionary import Dictionary
 from qidf.expansion.spellings import take_apart
-from qidf.weighting import EXPANSION, Related, Scheme, expand, word_weights
+from qidf.weighting import EXPANSION, Scheme, expand, word_weights
 
 DocFreqs = Callable[[Sequence[str]], list[int]]
 
@@ -45,29 +45,21 @@ def widen(
         Documents of the index.
     scheme : Scheme
     doc_freqs : callable
-        The engine's own: asked at most twice.
+        The engine's own: asked once.
     """
     counts = Counter(take_apart(query))
     about = dictionary.about
     scale = N / (about.read or about.documents or 1)
     dfs = {word: min(N, round(n * scale) or 1) for word in counts if (n := dictionary.df(word))}
-    lone = [word for word in counts if word not in dfs and word not in own]
     plain = [word for word in counts if word not in own]
-    known = dict(zip(plain, doc_freqs(plain), strict=True)) if plain else {}
-    dfs |= {word: known[word] for word in lone if known[word]}
+    candidates = dictionary.candidates(word_weights(counts, dfs, N, scheme), 2 * budget)
+    asked = list(dict.fromkeys([*plain, *(term for term, _ in candidates if term not in own)]))
+    held = dict(zip(asked, doc_freqs(asked), strict=True)) if asked else {}
+    dfs |= {word: held[word] for word in plain if word not in dfs}
     weights = word_weights(counts, dfs, N, scheme)
-    candidates = [(term, parts) for term, parts in dictionary.candidates(weights, 2 * budget) if term not in known]
-    words = [(word, [word]) for word in weights if known.get(word)]
-    found = expand(weights, [*words, *candidates], own, 2 * budget)
-    held = dict(known)
-    compounds = [one.term for one in found if one.term not in held]
-    held |= zip(compounds, doc_freqs(compounds), strict=True) if compounds else ()
-    kept: list[Related] = []
-    room = budget
-    for one in found:
-        if held[one.term]:
-            is_word = one.words == (one.term,)
-            if is_word or room > 0:
-                kept.append(one)
-            room -= not is_word
-    return [Added(one.term, held[one.term], one.weight, one.words) for one in kept]
+    words = [(word, [word]) for word in plain if held[word]]
+    compounds = [(term, parts) for term, parts in candidates if held.get(term) and term not in counts]
+    return [
+        Added(one.term, held[one.term], one.weight, one.words)
+        for one in expand(weights, [*words, *compounds], own, budget)
+    ]

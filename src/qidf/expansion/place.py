@@ -18,13 +18,20 @@ if TYPE_CHECKING:
     from qidf.expansion.dictionary import Dictionary
 
 IN_MEMORY = "(in memory)"
+SCHEMES = (
+    "qidf",
+    "bm25s",
+    "tantivy",
+    "lucene",
+    *(f"{kind}+{how}" for kind in ("opensearch", "elasticsearch") for how in ("http", "https")),
+)
 
 
 def identity(engine: Engine) -> str:
-    """Return the name of an engine's index: its URL with a real path, without options; empty for one in memory."""
+    """Return the name of an engine's index: its URL with a real path, without options; empty where there is none."""
     scheme, _, rest = engine.url.partition(":")
     rest = rest.partition("?")[0]
-    if IN_MEMORY in rest:
+    if scheme not in SCHEMES or IN_MEMORY in rest:  # of a client that was handed over the server is not known
         return ""
     if scheme.endswith(("+http", "+https")):
         return f"{scheme}:{rest}"
