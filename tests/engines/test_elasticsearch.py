@@ -12,6 +12,7 @@ import pytest
 
 from qidf.cli.places import open_place
 from qidf.engines import connect
+from qidf.engines.cluster import Cluster
 from qidf.engines.elasticsearch import from_client
 from qidf.errors import EngineError, EngineWarning
 from tests.cluster.between import between, certificate
@@ -211,3 +212,13 @@ def test_a_server_without_scripts_refuses_a_similarity_before_anything_is_change
     assert told == ["trying the script on an index of its own"]
     rows = request(f"{elastic.url}/_cat/indices/unscripted,qidf-scratch-*?format=json&expand_wildcards=all")
     assert [(row["index"], row["status"]) for row in rows] == [("unscripted", "open")]
+
+
+def test_all_texts_are_read_through_a_point_in_time(elastic: Server) -> None:
+    documents = [(f"d{i}", f"func readTable{i}(w Writer) {{}}") for i in range(30)]
+    write(elastic.url, "read-whole", documents)
+    engine = connect(f"elasticsearch+{elastic.url}/read-whole#body")
+    assert isinstance(engine, Cluster)
+    assert sorted(engine.texts()) == sorted(text for _, text in documents)
+    assert sorted(text for page in engine.pages(7) for text in page) == sorted(text for _, text in documents)
+    drop(elastic.url, "read-whole")
