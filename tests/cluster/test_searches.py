@@ -118,6 +118,9 @@ def test_many_bodies_of_a_client() -> None:
         (MANY, b'{}\n{"size": 1}\n{}\n'),
         (MANY, b"[]\n[1]\n"),
         (MANY, b"x\ny\n"),
+        (ONE, b"Infinity"),
+        (ONE, b'{"size": NaN}'),
+        (ONE, b'{"min_score": 1e999}'),
     ],
 )
 def test_what_is_none(asked: Sought, body: bytes) -> None:

@@ -6,6 +6,7 @@ Knows paths and formats of requests; sends none.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -105,7 +106,15 @@ def _object(value: Any) -> dict[str, Any]:
 def _read(text: bytes | str) -> Any:
     data = text.encode() if isinstance(text, str) else text
     strictjson.check(data)
-    return json.loads(data, object_pairs_hook=_unique)
+    return json.loads(data, object_pairs_hook=_unique, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    """Return a number; ValueError for NaN and what is infinite in 64 bits: it could not be written again."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
