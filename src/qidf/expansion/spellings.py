@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import zip_longest
 
 from qidf.analysis import Token
 
@@ -18,17 +19,22 @@ LONGEST = 255
 _RUN = re.compile(r"[^\W_]+")
 
 
-def take_apart(text: str) -> list[str]:
-    """Return the words of a text in lower case, each identifier in its parts as the `code` analyzer has them."""
+def apart(text: str) -> list[Token]:
+    """Return the tokens of a text as the `code` analyzer gives them, without the identifiers that have parts."""
     from qidf.index.search import scanner
 
     tokens = scanner("code").tokens(text)
     out = []
-    for i, token in enumerate(tokens):
-        follows = tokens[i + 1] if i + 1 < len(tokens) else None
-        if token.part or not (follows is not None and follows.part and follows.start < token.end):
-            out.append(token.term)
+    for token, following in zip_longest(tokens, tokens[1:]):
+        is_whole = following is not None and following.part and following.start < token.end
+        if token.part or not is_whole:
+            out.append(token)
     return out
+
+
+def take_apart(text: str) -> list[str]:
+    """Return the words of a text in lower case, each identifier in its parts."""
+    return [token.term for token in apart(text)]
 
 
 class Spellings:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qidf.expansion.spellings import apart
 from qidf.lab.beir import Judgments, read_corpus, read_judgments
 from qidf.lab.studies.base import Cell, Settings, Table, about
 from qidf.lab.sweeping import MEASURE, Asked, sweep_all
@@ -39,15 +39,7 @@ def measure(folder: str, settings: Settings) -> Cell:
 
 def parts_only(text: str) -> str:
     """Return the parts of a text's identifiers, as `code` finds them, without the identifiers."""
-    from qidf.index.search import scanner
-
-    tokens = scanner("code").tokens(text)
-    words = []
-    for token, following in zip_longest(tokens, tokens[1:]):
-        is_whole = following is not None and following.part and following.start < token.end
-        if token.part or not is_whole:
-            words.append(text[token.start : token.end])
-    return " ".join(words)
+    return " ".join(text[token.start : token.end] for token in apart(text))
 
 
 def _in_parts(document: Document) -> Document:
