@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from qidf.cluster.steps import RefusedError
 from qidf.engines import connect
 from qidf.engines.cluster import Cluster
 from qidf.engines.opensearch import from_client, wrap
@@ -564,3 +565,22 @@ def test_plain_words_find_a_function_that_the_index_glued(
     assert engine.search(question, filter={"ids": {"values": ["f1"]}}) == []
     assert engine.search(question, expand="off") == []
     client.indices.delete(index="glued")
+
+
+def test_a_point_in_time_that_is_refused_again_is_an_error(client: Any) -> None:
+    write(client, "refused", DOCUMENTS[:5])
+    engine = from_client(client, "refused", "body")
+    asked: list[str] = []
+    request = engine._request
+
+    def refuse(method: str, path: str, params: Any = None, body: Any = None) -> Any:
+        asked.append(f"{method} {path}")
+        if path == "/_search" and method == "POST":
+            raise RefusedError("no such thing")
+        return request(method, path, params, body)
+
+    engine._request = refuse
+    with pytest.raises(EngineError, match="no such thing"):
+        next(engine.pages())
+    assert asked[-1].startswith("DELETE")
+    client.indices.delete(index="refused")

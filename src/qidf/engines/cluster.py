@@ -269,7 +269,7 @@ class Cluster(Engine):
     def pages(self, size: int = PAGE) -> Iterator[list[str]]:
         """Yield the texts of so many documents at a time, less those without one. One request each."""
         last, seen = -1, set[str]()
-        pit = self._point_in_time()
+        pit, is_new = self._point_in_time(), True
         try:
             while True:
                 body = {
@@ -282,15 +282,12 @@ class Cluster(Engine):
                 }
                 try:
                     hits = self._request("POST", "/_search", None, body)["hits"]["hits"]
-                except RefusedError as error:
-                    if (
-                        "No search context" not in str(error)
-                        and "404" not in str(error)
-                        and "no such" not in str(error)
-                    ):
+                except RefusedError:
+                    if is_new:
                         raise
-                    pit = self._point_in_time()  # it expired
+                    pit, is_new = self._point_in_time(), True  # it may have expired
                     continue
+                is_new = False
                 new = [hit for hit in hits if f"{hit['_index']}/{hit['_id']}" not in seen]
                 if not new:
                     return
