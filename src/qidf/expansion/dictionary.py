@@ -2,7 +2,7 @@
 
 Terms stand by the number of their different parts, then by their bytes, so that a part's list, in order of the terms'
 numbers, begins with the terms that hold least besides. A term's text is kept with a mark at each cut that nothing shows
-(`handle·web·socket`, `get_user·name`). Some 18 bytes an identifier beyond its text: 4 for where it begins, 4 for each
+(`handle·web·socket`, `get_user·name`). Some 20 bytes an identifier beyond its text: 4 for where it begins, 4 for each
 of its parts' lists, 1 for each mark.
 """
 
