@@ -347,6 +347,21 @@ class Conformance:
         holding = {id for id, text in subject.documents.items() if "RetryPolicy" in text}
         assert {hit.id for hit in with_dictionary.search("policy", 500)} == holding
 
+    @pytest.mark.parametrize("query", ["id of a user", "config parse w3", "retry policy", "userById readConfig"])
+    def test_added_terms_may_rank_without_finding(self, subject: Subject, with_dictionary: Engine, query: str) -> None:
+        """Of what `recall` finds, those stay that a term of the query's own finds, with the scores they had."""
+        own = [term for term, weight in with_dictionary.weights(query, expand="off") if weight > 0]
+        counts = counted(subject).counts
+        every = [(hit.id, hit.score) for hit in with_dictionary.search(query, 500, expand="recall") if hit.score > 0]
+        held = [(id, score) for id, score in every if any(counts[id][term] for term in own)]
+        ranked = with_dictionary.search(query, 500, expand="rank")
+        assert_same_ranking([(hit.id, hit.score) for hit in ranked if hit.score > 0], held)
+        least = with_dictionary.search(query, 3, expand="rank")
+        assert [hit.score for hit in least] == pytest.approx([hit.score for hit in ranked[:3]], rel=1e-5)
+        assert not with_dictionary.search("xyzzyq", expand="rank")
+        if with_dictionary.analyzer != "code":
+            assert not with_dictionary.search("policy", expand="rank")
+
     def test_a_dictionary_may_be_older_than_the_index(self, subject: Subject, tmp_path: Path) -> None:
         engine = subject.engine
         about = About(identity(engine), engine.analyzer, 10, 10, "files")
@@ -356,7 +371,7 @@ class Conformance:
             assert engine.weights("the config file") == engine.weights("the config file", expand="off")
         finally:
             engine.dictionary = None
-        with pytest.raises(ValueError, match="expand must be one of auto, off"):
+        with pytest.raises(ValueError, match="expand must be one of auto, rank, recall, off"):
             engine.search("config", expand="on")  # type: ignore[arg-type]
 
     def test_a_document_that_is_not_there(self, subject: Subject) -> None:

@@ -206,7 +206,7 @@ def test_no_such_document() -> None:
 
 def test_boosts_are_weights_over_the_engines_idf() -> None:
     engine = Tiny()
-    assert engine._boosts([("a", 3 * engine.idf(4, 6)), ("nowhere", 2.0)]) == [("a", 4, 3.0)]
+    assert engine._boosts([("a", 3 * engine.idf(4, 6)), ("nowhere", 2.0)]) == [Clause("a", 4, 3.0)]
     assert NoOdds()._boosts([("a", 1.0)]) == []  # no boost lifts an idf of 0
     assert engine._boosts([("a", 1e300)])[0].boost > 1e300
     assert engine._boosts([("a", 0.0), ("a a", 1.0)]) == []
@@ -215,7 +215,7 @@ def test_boosts_are_weights_over_the_engines_idf() -> None:
 def test_boosts_of_an_engine_with_32_bits_are_its_floats() -> None:
     engine = Tiny()
     engine.model = engine.model._replace(float_bits=32)
-    assert engine._boosts([("a", 3 * engine.idf(4, 6) * (1 + 1e-12))]) == [("a", 4, 3.0)]
+    assert engine._boosts([("a", 3 * engine.idf(4, 6) * (1 + 1e-12))]) == [Clause("a", 4, 3.0)]
     assert engine._boosts([("a", 0.1 * engine.idf(4, 6))])[0].boost == np.float32(0.1)
     with pytest.raises(ValueError, match="beyond the engine's 32-bit floats"):
         engine._boosts([("a", 1e300)])

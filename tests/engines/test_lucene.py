@@ -209,7 +209,7 @@ class TestNumbers:
 
     def test_boosts_of_plain_weights_are_counts(self, engine: Lucene) -> None:
         query = "the the the query text text zymurgy parse and and and and and"
-        boosts = {term: boost for term, _, boost in engine._boosts(engine.weights(query, q=1, a=1))}
+        boosts = {term: boost for term, _, boost, _ in engine._boosts(engine.weights(query, q=1, a=1))}
         assert boosts == Counter(query.split())
 
     def test_idf_is_lucenes(self, engine: Lucene) -> None:

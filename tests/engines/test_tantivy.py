@@ -257,7 +257,7 @@ class TestSearch:
 
     def test_plain_boosts_are_the_counts(self, engine: Tantivy) -> None:
         weights = engine.weights("parse the query, parse the the text", q=1.0)
-        assert [(term, boost) for term, _, boost in engine._boosts(weights)] == [
+        assert [(term, boost) for term, _, boost, _ in engine._boosts(weights)] == [
             ("parse", 2.0),
             ("the", 3.0),
             ("query", 1.0),

@@ -34,6 +34,7 @@ qidf search "retry with backoff" --engine bm25s:saved  saved by bm25s
 qidf search "retry with backoff" --engine tantivy:dir#body
 qidf search "retry with backoff" --engine lucene:dir#contents
 qidf search "retry with backoff" --engine bm25s:saved --expand off
+qidf search "retry with backoff" --engine bm25s:saved --expand rank
 """
 
 

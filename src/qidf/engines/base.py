@@ -42,10 +42,14 @@ if TYPE_CHECKING:
     from qidf.expansion.expanding import Added
     from qidf.spectrum import Spectrum
 
-Expand: TypeAlias = Literal["auto", "off"]
-"""Whether a query is widened by the identifiers that are made of its words: `auto`, where there is a dictionary."""
+Expand: TypeAlias = Literal["auto", "rank", "recall", "off"]
+"""Whether a query is widened by the identifiers that are made of its words, where there is a dictionary.
 
-EXPAND = ("auto", "off")
+`recall`: they find documents too. `rank`: they add to the scores of documents that the query's own terms find, and find
+none. `auto`: `recall` in a search of an engine; in a client's or a proxy's searches, which are someone else's, `rank`.
+"""
+
+EXPAND = ("auto", "rank", "recall", "off")
 
 
 class Collection(NamedTuple):
@@ -102,11 +106,15 @@ class Model(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A known term as an engine runs it: its df, and the factor in front of the engine's own idf."""
+    """A known term as an engine runs it: its df, and the factor in front of the engine's own idf.
+
+    An `optional` one adds to the score of a document that another finds, and finds none itself.
+    """
 
     term: str
     n: int
     boost: float
+    optional: bool = False
 
 
 class Engine(ABC):
@@ -168,7 +176,10 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, clauses: Sequence[Clause], k: int, filter: Any) -> list[Hit]:
-        """Return the k documents with the highest Σ boost · idf · part, best first; `clauses` are known terms."""
+        """Return the k documents with the highest Σ boost · idf · part, best first.
+
+        `clauses` are known terms, at least one of them not optional.
+        """
 
     @abstractmethod
     def parts(self, id: str, terms: Sequence[str]) -> list[tuple[float, int | None]]:
@@ -263,8 +274,8 @@ class Engine(ABC):
     ) -> list[Hit]:
         """Return the k best documents for `query`; what `weights` and `search_terms` give together.
 
-        A document that holds none of the query's own terms is found by those that the query was widened by; `filter`
-        holds for it as for any other.
+        A document that holds none of the query's own terms is found by those that the query was widened by, unless
+        `expand` is "rank"; `filter` holds for it as for any other.
         """
         return self._run(self._clauses(query, q, a, expand), k, filter)
 
@@ -284,12 +295,13 @@ class Engine(ABC):
 
     def _run(self, clauses: list[Clause], k: int, filter: Any) -> list[Hit]:
         k = check_count("k", k)
-        return self.run(clauses, k, filter) if clauses else []
+        return self.run(clauses, k, filter) if any(not clause.optional for clause in clauses) else []
 
     def _clauses(self, query: str, q: Q | str, a: float | None, expand: Expand = "auto") -> list[Clause]:
         """Return what `search` runs: the known terms of a query, and those it is widened by, with their boosts."""
         rows = self._rows(query, self.scheme(q, a), expand)
-        return [Clause(row.term.term, row.n, row.boost) for row in rows if row.boost > 0]
+        keeps = expand == "rank"
+        return [Clause(row.term.term, row.n, row.boost, keeps and bool(row.words)) for row in rows if row.boost > 0]
 
     def explain(
         self, query: str, id: str, *, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto"

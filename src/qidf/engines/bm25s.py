@@ -165,9 +165,11 @@ class Bm25s(Engine):
 
     def run(self, clauses: Sequence[Clause], k: int, filter: Any) -> list[Hit]:
         stored = self._scores
-        scores = stored.sum((self._column(term), boost) for term, _, boost in clauses)
-        constant = sum(boost * self.idf(n, stored.documents) for _, n, boost in clauses) * self._part0
+        scores = stored.sum((self._column(clause.term), clause.boost) for clause in clauses if not clause.optional)
         found = np.flatnonzero(scores)
+        if any(clause.optional for clause in clauses):
+            scores = stored.sum((self._column(clause.term), clause.boost) for clause in clauses)
+        constant = sum(clause.boost * self.idf(clause.n, stored.documents) for clause in clauses) * self._part0
         if filter is not None:
             found = found[_mask(filter, stored.documents)[found]]
         order = best(scores, found, k)

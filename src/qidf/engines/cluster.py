@@ -193,10 +193,16 @@ class Cluster(Engine):
                 stacklevel=4,
             )
             N = self.collection().documents
-            clauses = sorted(clauses, key=lambda clause: -clause.boost * self.idf(clause.n, N))[:most]
-        query: dict[str, Any] = {"bool": {"should": [self._term(term, boost) for term, _, boost in clauses]}}
+            clauses = sorted(clauses, key=lambda one: (one.optional, -one.boost * self.idf(one.n, N)))[:most]
+        own = [self._term(clause.term, clause.boost) for clause in clauses if not clause.optional]
+        optional = [self._term(clause.term, clause.boost) for clause in clauses if clause.optional]
+        query: dict[str, Any] = {"bool": {"should": own}}
+        if optional:
+            query = {"bool": {"must": [query], "should": optional}}
+        elif filter is not None:
+            query["bool"]["minimum_should_match"] = 1
         if filter is not None:
-            query["bool"] |= {"filter": [filter], "minimum_should_match": 1}
+            query["bool"]["filter"] = [filter]
         return self._hits(query, k)
 
     def search(

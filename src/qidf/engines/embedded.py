@@ -61,14 +61,25 @@ class Embedded(Engine):
         filter: Filter = None,
         expand: Expand = "auto",
     ) -> list[Hit]:
-        return self.search_terms(self.weights(query, q=q, a=a, expand=expand), k, filter=filter)
+        weighted = self.weights(query, q=q, a=a, expand=expand)
+        if expand == "rank":
+            own = {term.term for term in self.query_terms(query)}
+            filter = partial(self._holds, [term for term, weight in weighted if weight > 0 and term in own], filter)
+        return self.search_terms(weighted, k, filter=filter)
 
     def search_terms(self, terms: Iterable[tuple[str, float]], k: int = 10, *, filter: Filter = None) -> list[Hit]:
         return self._rank(list(terms), check_count("k", k), filter)
 
     def run(self, clauses: Sequence[Clause], k: int, filter: Filter) -> list[Hit]:
         N = self.index.documents
-        return self._rank([(term, boost * self.idf(n, N)) for term, n, boost in clauses], k, filter)
+        if any(clause.optional for clause in clauses):
+            filter = partial(self._holds, [clause.term for clause in clauses if not clause.optional], filter)
+        return self._rank([(term, boost * self.idf(n, N)) for term, n, boost, _ in clauses], k, filter)
+
+    def _holds(self, terms: list[str], filter: Filter, id: str) -> bool:
+        """Return whether a document that a filter lets through holds one of `terms`."""
+        allowed = filter is None or (filter(id) if callable(filter) else id in filter)
+        return allowed and any(self.index.term_freqs(id, terms))
 
     def _rank(self, weighted: list[tuple[str, float]], k: int, filter: Filter) -> list[Hit]:
         most = self.index.documents

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from qidf.analysis import Token
 from qidf.engines import jvm
-from qidf.engines.base import Clause, Collection, Engine, Model, code_points, encodable, float32
+from qidf.engines.base import Clause, Collection, Engine, Expand, Model, code_points, encodable, float32
 from qidf.errors import EngineCorruptError, EngineError, IndexNotFoundError
 from qidf.index.search import Hit
 from qidf.spectrum import Spectrum, bands
@@ -173,10 +173,10 @@ class Lucene(Engine):
     def idf(self, n: int, N: int) -> float:
         return _idf(n, N)
 
-    def query(self, text: str, q: Q | str = "auto", a: float | None = None) -> Any:
+    def query(self, text: str, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto") -> Any:
         """Return the Java query that `search` runs, for a searcher of your own with a BM25Similarity of these k1, b."""
         with self._reading():
-            return self._query(self._clauses(text, q, a))
+            return self._query(self._clauses(text, q, a, expand))
 
     def run(self, clauses: Sequence[Clause], k: int, filter: Any) -> list[Hit]:
         java = self._java
@@ -279,11 +279,14 @@ class Lucene(Engine):
         room = len(boosted) + 1024 if len(boosted) > 512 else 0  # some of it is left for a filter
         if java.IndexSearcher.getMaxClauseCount() < room:
             java.IndexSearcher.setMaxClauseCount(room)
-        builder = java.BooleanQuery.Builder()
-        for term, _, boost in boosted:
+        own, whole = java.BooleanQuery.Builder(), java.BooleanQuery.Builder()
+        for term, _, boost, is_optional in boosted:
             clause = java.TermQuery(self._term(term))
+            builder = whole if is_optional else own
             builder.add(clause if boost == 1 else java.BoostQuery(clause, boost), java.Occur.SHOULD)
-        return builder.build()
+        if any(clause.optional for clause in boosted):
+            return whole.add(own.build(), java.Occur.MUST).build()
+        return own.build()
 
     def _seek(self, term: str) -> int:
         """Return df of a term. One entry for all of them: `reader.docFreq` makes one a segment each time, slowly."""

@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qidf.analysis import Token
-from qidf.engines.base import Clause, Collection, Engine, Model, encodable, float32, has_surrogates, missing
+from qidf.engines.base import Clause, Collection, Engine, Expand, Model, encodable, float32, has_surrogates, missing
 from qidf.errors import EngineCorruptError, EngineError, IndexNotFoundError, QidfError
 from qidf.index.search import Hit
 from qidf.spectrum import Spectrum, bands
@@ -131,9 +131,11 @@ class Tantivy(Engine):
     def idf(self, n: int, N: int) -> float:
         return _idf(n, N)
 
-    def query(self, text: str, *, q: Q | str = "auto", a: float | None = None) -> tantivy.Query:
+    def query(
+        self, text: str, *, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto"
+    ) -> tantivy.Query:
         """Return the query that `search` runs, for a search of your own: sorted, paged, or beside other clauses."""
-        return self._query(self._clauses(text, q, a))
+        return self._query(self._clauses(text, q, a, expand))
 
     def run(self, clauses: Sequence[Clause], k: int, filter: tantivy.Query | None) -> list[Hit]:
         from tantivy import Occur, Query
@@ -203,11 +205,14 @@ class Tantivy(Engine):
     def _query(self, boosted: Sequence[Clause]) -> tantivy.Query:
         from tantivy import Occur, Query
 
-        clauses = []
-        for term, _, boost in boosted:
+        own: list[tuple[Occur, tantivy.Query]] = []
+        optional: list[tuple[Occur, tantivy.Query]] = []
+        for term, _, boost, is_optional in boosted:
             clause = self._term(term)
-            clauses.append((Occur.Should, clause if boost == 1 else Query.boost_query(clause, boost)))
-        return Query.boolean_query(clauses)
+            weighed = (Occur.Should, clause if boost == 1 else Query.boost_query(clause, boost))
+            (optional if is_optional else own).append(weighed)
+        query = Query.boolean_query(own)
+        return Query.boolean_query([(Occur.Must, query), *optional]) if optional else query
 
     def _term(self, term: str) -> tantivy.Query:
         from tantivy import Query

@@ -1,17 +1,27 @@
-"""From a query to the terms that it is widened by: a dictionary's terms, weighed by `qidf.weighting.expand`."""
+"""From a query to the terms that it is widened by: a dictionary's terms, weighed by `qidf.weighting.expand`.
+
+    proposed = propose(dictionary, query, scheme)     which terms' df must be known
+    choose(proposed, own, N, scheme, held)            those that are added, with their weights
+
+`widen` does both for an engine that tells dfs when asked.
+"""
 
 # ruff: noqa: N803 (N is the literature's letter)
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from qidf.expansion.dictionary import Dictionary
-from qidf.expansion.spellings import take_apart
 from qidf.weighting import EXPANSION, Scheme, expand, word_weights
 
+if TYPE_CHECKING:
+    from qidf.expansion.dictionary import Dictionary
+
 DocFreqs = Callable[[Sequence[str]], list[int]]
+
+WORDS = 256
+"""Different words of a query that are looked up, those of the largest weights: a longer text is no question."""
 
 
 class Added(NamedTuple):
@@ -23,43 +33,86 @@ class Added(NamedTuple):
     words: tuple[str, ...]
 
 
-def widen(
-    dictionary: Dictionary,
-    query: str,
-    own: Mapping[str, int] | Container[str],
+class Proposed(NamedTuple):
+    """What a dictionary knows of a query.
+
+    Attributes
+    ----------
+    counts : mapping of str to int
+        The query's words, identifiers taken apart.
+    shares : mapping of str to float
+        Of the documents that were read, how many hold each of them, alone or as a part.
+    candidates : sequence of (term, parts)
+    """
+
+    counts: Mapping[str, int]
+    shares: Mapping[str, float]
+    candidates: Sequence[tuple[str, Sequence[str]]]
+
+    @property
+    def terms(self) -> list[str]:
+        """The terms whose df has to be known: the words themselves, then the candidates."""
+        return list(dict.fromkeys([*self.counts, *(term for term, _ in self.candidates)]))
+
+
+def propose(dictionary: Dictionary, query: str, scheme: Scheme, budget: int = EXPANSION) -> Proposed:
+    """Return the terms of a dictionary that may be worth the most to a query: twice `budget`, and the words."""
+    from qidf.expansion.spellings import take_apart
+
+    about = dictionary.about
+    read = about.read or about.documents or 1
+    counts: Mapping[str, int] = Counter(take_apart(query))
+    shares = {word: n / read for word in counts if (n := dictionary.df(word))}
+    weights = word_weights(counts, _dfs(shares, about.documents), about.documents, scheme)
+    if len(weights) > WORDS:
+        weights = dict(sorted(weights.items(), key=lambda item: -item[1])[:WORDS])
+        counts = {word: count for word, count in counts.items() if word in weights}
+    return Proposed(counts, shares, dictionary.candidates(weights, 2 * budget))
+
+
+def choose(
+    proposed: Proposed,
+    own: Container[str],
     N: int,
     scheme: Scheme,
-    doc_freqs: DocFreqs,
+    held: Mapping[str, int],
     budget: int = EXPANSION,
 ) -> list[Added]:
-    """Return the terms of the index that `query` is widened by, heaviest first; each is one that the index holds.
+    """Return the terms of the index that a query is widened by, heaviest first; each is one that the index holds.
 
     Parameters
     ----------
-    dictionary : Dictionary
-        It may be older than the index: terms that went are left out, and dfs are scaled to the documents there are.
-    query : str
+    proposed : Proposed
+        Its dictionary may be older than the index: terms that went are left out, and the shares are of the documents
+        there are.
     own : container of str
         The query's own terms.
     N : int
         Documents of the index.
     scheme : Scheme
-    doc_freqs : callable
-        The engine's own: asked once.
+    held : mapping of str to int
+        df of `proposed.terms`; one that is missing counts as 0.
     """
-    counts = Counter(take_apart(query))
-    about = dictionary.about
-    scale = N / (about.read or about.documents or 1)
-    dfs = {word: min(N, round(n * scale) or 1) for word in counts if (n := dictionary.df(word))}
-    plain = [word for word in counts if word not in own]
-    candidates = dictionary.candidates(word_weights(counts, dfs, N, scheme), 2 * budget)
-    asked = list(dict.fromkeys([*plain, *(term for term, _ in candidates if term not in own)]))
-    held = dict(zip(asked, doc_freqs(asked), strict=True)) if asked else {}
-    dfs |= {word: held[word] for word in plain if word not in dfs}
-    weights = word_weights(counts, dfs, N, scheme)
-    words = [(word, [word]) for word in plain if held[word]]
+    counts, shares, candidates = proposed
+    plain = [word for word in counts if word not in own and held.get(word)]
+    dfs = {**{word: held[word] for word in plain}, **_dfs(shares, N)}
+    words = [(word, [word]) for word in plain]
     compounds = [(term, parts) for term, parts in candidates if held.get(term) and term not in counts]
     return [
         Added(one.term, held[one.term], one.weight, one.words)
-        for one in expand(weights, [*words, *compounds], own, budget)
+        for one in expand(word_weights(counts, dfs, N, scheme), [*words, *compounds], own, budget)
     ]
+
+
+def widen(
+    dictionary: Dictionary, query: str, own: Container[str], N: int, scheme: Scheme, doc_freqs: DocFreqs
+) -> list[Added]:
+    """Return what `choose` makes of what `propose` finds; `doc_freqs`, an engine's own, is asked once."""
+    proposed = propose(dictionary, query, scheme)
+    asked = [term for term in proposed.terms if term not in own]
+    held = dict(zip(asked, doc_freqs(asked), strict=True)) if asked else {}
+    return choose(proposed, own, N, scheme, held)
+
+
+def _dfs(shares: Mapping[str, float], N: int) -> dict[str, int]:
+    return {word: max(1, min(N, round(share * N))) for word, share in shares.items()}

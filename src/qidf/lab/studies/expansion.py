@@ -24,7 +24,6 @@ from qidf.lab.sweeping import MEASURE
 from qidf.lab.temporary import temporary_index
 
 _DEPTH = 10
-_DEEPER = 100  # hits among which those with a term of the query's own are looked for
 NAMES = ("BM25", "auto", "expanded", "kept", "code BM25", "code auto")
 """What is compared; `kept` is `expanded` without documents that hold none of the query's own terms."""
 
@@ -45,7 +44,7 @@ def measure(folder: str, settings: Settings) -> Cell:
             engine.dictionary = Dictionary(path)
             values["auto"], plain = _asked(judgments, lambda text: _ids(engine, text, "off"))
             values["expanded"], widened = _asked(judgments, lambda text: _ids(engine, text, "auto"))
-            values["kept"], _ = _asked(judgments, lambda text: _kept(engine, text))
+            values["kept"], _ = _asked(judgments, lambda text: _ids(engine, text, "rank"))
             terms = [len(engine.widened(text)) for text in list(judgments.queries.values())[:200]]
             identifiers = len(engine.dictionary)
         with temporary_index(documents, "code") as index:
@@ -88,17 +87,6 @@ def _values(judgments: Judgments, rankings: dict[str, list[str]]) -> NDArray[np.
 
 def _ids(engine: Embedded, text: str, expand: str) -> list[str]:
     return [hit.id for hit in engine.search(text, _DEPTH, expand=expand)]  # type: ignore[arg-type]
-
-
-def _kept(engine: Embedded, text: str) -> list[str]:
-    own = [term for term, _ in engine.weights(text, expand="off")]
-    kept: list[str] = []
-    for hit in engine.search(text, _DEEPER):
-        if own and any(engine.index.term_freqs(hit.id, own)):
-            kept.append(hit.id)
-            if len(kept) == _DEPTH:
-                break
-    return kept
 
 
 def share(cells: list[Cell], name: str) -> float:
