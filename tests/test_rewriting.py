@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qidf.expansion.expanding import Added
 from qidf.rewriting import Note, Placed, Plan, Rewritten, Statistics, Text, analyzer_of, plan, rewrite
 from qidf.weighting import Scheme, identifier_spans, idf, ln_q
 
@@ -327,6 +329,76 @@ def test_any_match_finds_the_same_documents_with_the_formulas_scores(
         before = sum(one for one, is_known in zip(idfs, known, strict=True) if is_known)
         after = sum(b * one for b, one, is_known in zip(boosts, idfs, known, strict=True) if is_known)
         assert after == pytest.approx(before)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "big", "the", "getUser", "nowhere"]), max_size=7),
+    st.sampled_from(["or", "and", "OR"]),
+    st.none() | st.sampled_from(["1", "2", "-1", "50%", "-30%", "2<50%", "1<-1 4<60%", "7"]),
+    st.sampled_from([AUTO, PLAIN]),
+    st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "big", "the"]), max_size=4, unique=True),
+    st.booleans(),
+    st.sampled_from([1, 3, 1024]),
+)
+def test_terms_beside_a_match_add_to_scores_and_keep_what_matches(
+    words: list[str],
+    operator: str,
+    spec: str | None,
+    scheme: Scheme,
+    beside: list[str],
+    recall: bool,
+    room: int,
+) -> None:
+    text = " ".join(words)
+    options = {"query": text, "operator": operator, "boost": 2.0}
+    options |= {"minimum_should_match": spec} if spec else {}
+    body = {"query": {"match": {"content": options}}}
+    planned = plan(body, MAPPING)
+    places = stacks(text)
+    own = {term for terms, _ in places for term in terms}
+    # What `widen` would give: terms that the index holds and the query does not have.
+    widened = [Added(term, df(term, "content"), 3.0, ("word",)) for term in beside if term not in own]
+    added = dict.fromkeys(planned.texts, widened)
+    without = rewrite(body, planned, statistics(*planned.texts), scheme, max_clauses=room)
+    told = rewrite(body, planned, statistics(*planned.texts), scheme, max_clauses=room, added=added, recall=recall)
+    assert told.notes == without.notes or not places
+    taken = widened[: max(0, room - len(places))]
+    if not places or not taken or not (recall or any(df(term, "content") for term in own)):
+        assert told.body == without.body
+        return
+    spans = identifier_spans(text)
+    raw = plain_sum = 0.0
+    for terms, c in Counter(terms for terms, _ in places).items():
+        at = {start for one, start in places if one == terms}
+        n = max(df(term, "content") for term in terms)
+        shaped = any(a <= start < b for start in at for a, b in spans)
+        if n:
+            odds = 1 + (count("content") - n + 0.5) / (n + 0.5)
+            raw += c**scheme.a * ln_q(odds, scheme.q_shaped if shaped else scheme.q_word)
+            plain_sum += c * math.log(odds)
+    s = plain_sum / raw if raw else 1.0
+    grows = recall and operator.lower() == "or" and spec is None
+    for document in DOCUMENTS:
+        before, after = score(without.body["query"], document), score(told.body["query"], document)
+        more = [2.0 * s * 3.0 * part(document, "content", (one.term,)) for one in taken]
+        if before is None:
+            assert (after is not None) == (grows and any(more)), document
+        if after is not None:
+            assert after == pytest.approx((before or 0.0) + sum(more)), document
+
+
+def test_a_widened_match_keeps_its_name_and_its_boost() -> None:
+    query = {"match": {"content": {"query": "a f", "boost": 3, "_name": "mine"}}}
+    planned = plan({"query": query}, MAPPING)
+    added = {text: [Added("big", df("big", "content"), 1.0, ("word",))] for text in planned.texts}
+    new = rewrite({"query": query}, planned, statistics(*planned.texts), PLAIN, added=added).body["query"]["bool"]
+    assert new["must"] == [{"match": {"content": {"query": "a f"}}}]
+    assert (new["boost"], new["_name"]) == (3, "mine")
+    assert [clause["term"]["content"]["value"] for clause in new["should"]] == ["big"]
+    heavy = {text: [Added("big", 3, 1e39, ("word",))] for text in planned.texts}
+    left = rewrite({"query": query}, planned, statistics(*planned.texts), PLAIN, added=heavy)
+    assert [note.reason for note in left.notes] == ["a boost is beyond the engine's 32-bit floats"]
+    assert not left.changed
 
 
 @given(

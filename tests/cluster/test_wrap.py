@@ -8,12 +8,19 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from qidf.cluster.flow import Report
+from qidf.engines import connect
+from qidf.engines.base import EXPAND, Expand
+from qidf.engines.cluster import Cluster
 from qidf.engines.opensearch import from_client, wrap
+from qidf.errors import IndexCorruptError
+from qidf.expansion.building import build
+from qidf.expansion.place import path_of
 from qidf.rewriting import Rewritten
 from tests.cluster.between import Between, between
 from tests.engines.conformance import DOCUMENTS
@@ -246,3 +253,149 @@ def test_plain_weights_ask_nothing(middle: Between, client: Any) -> None:
     wrapped = wrap(through(middle), q=1, a=1)
     wrapped.search(index=INDEX, body=BODY)
     assert len(middle.seen) == 1
+
+
+GLUED = [
+    ("upgrade.go", "func handleWebSocketUpgrade(w Writer) { hijack(w) }"),
+    ("dial.go", "func dial(web string) { return openWebSocket(web) }"),
+    ("user.py", "def get_user_by_id(id): return rows[id]"),
+    ("notes.md", "An upgrade of the web server, and of its web pages."),
+    *[(f"f{i}", f"func readTable{i}(w Writer) {{ return row{i} }}") for i in range(30)],
+]
+QUESTION = "upgrade a web socket"
+
+
+@pytest.fixture
+def glued(cluster: Server, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The engine of an index with a dictionary."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    mapping = {"properties": {"body": {"type": "text"}, "title": {"type": "text"}}}
+    client.indices.create(
+        index="glued-words",
+        body={"settings": {"number_of_shards": 2, "number_of_replicas": 0}, "mappings": mapping},
+    )
+    lines: list[Any] = []
+    for id, text in GLUED:
+        lines += [{"index": {"_index": "glued-words", "_id": id}}, {"body": text, "title": text[:20]}]
+    client.bulk(body=lines, refresh="true")
+    engine = connect(f"opensearch+{cluster.url}/glued-words#body")
+    assert isinstance(engine, Cluster)
+    build(engine)
+    yield engine
+    client.indices.delete(index="glued-words")
+
+
+def ranked(engine: Cluster, expand: Expand) -> dict[str, float]:
+    return {hit.id: hit.score for hit in engine.search(QUESTION, 100, expand=expand)}
+
+
+def asked(match: Any = QUESTION, **more: Any) -> dict[str, Any]:
+    return {"query": {"match": {"body": match}}, "size": 100, "_source": False, **more}
+
+
+def test_matches_are_widened_as_the_engine_widens_queries(client: Any, glued: Cluster) -> None:
+    expected: dict[str, dict[str, float]] = {expand: ranked(glued, expand) for expand in EXPAND}
+    assert "upgrade.go" in expected["recall"].keys() - expected["rank"].keys()
+    assert expected["rank"].keys() == expected["off"].keys()
+    assert expected["rank"]["dial.go"] > expected["off"]["dial.go"]
+    for expand in EXPAND:
+        wrapped = wrap(client, ["body"], expand=expand)
+        answer = wrapped.search(index="glued-words", body=asked(), params=DFS)
+        as_engine = "rank" if expand == "auto" else expand
+        assert scores(answer) == pytest.approx(expected[as_engine], rel=1e-5), expand
+    plain = wrap(client, ["body"], expand="recall", q=1, a=1)
+    weighed = {hit.id: hit.score for hit in glued.search(QUESTION, 100, q=1, a=1)}
+    assert scores(plain.search(index="glued-words", body=asked(), params=DFS)) == pytest.approx(weighed, rel=1e-5)
+
+
+def test_a_client_of_asyncio_widens_too(cluster: Server, client: Any, glued: Cluster) -> None:
+    async def main() -> Any:
+        async with opensearchpy.AsyncOpenSearch(cluster.url) as own:
+            wrapped = wrap(own, ["body"], expand="recall")
+            return await wrapped.search(index="glued-words", body=asked(), params=DFS)
+
+    load("opensearch", "aiohttp")
+    assert scores(asyncio.run(main())) == pytest.approx(ranked(glued, "recall"), rel=1e-5)
+
+
+def test_what_a_match_demands_it_demands_of_its_own_words(client: Any, glued: Cluster) -> None:
+    wrapped = wrap(client, expand="recall")
+    for body in (
+        asked({"query": QUESTION, "minimum_should_match": 2}),
+        asked({"query": QUESTION, "operator": "and"}),
+        asked({"query": "upgrade web", "operator": "and"}),
+    ):
+        before = scores(client.search(index="glued-words", body=body))
+        assert scores(wrapped.search(index="glued-words", body=body)).keys() == before.keys()
+    filtered = asked()
+    filtered["query"] = {"bool": {"must": [filtered["query"]], "filter": [{"ids": {"values": ["f1", "dial.go"]}}]}}
+    assert scores(wrapped.search(index="glued-words", body=filtered)).keys() == {"dial.go"}
+    several = asked()
+    several["query"] = {"multi_match": {"query": QUESTION, "fields": ["body", "title^2"]}}
+    kept = wrap(client, expand="auto").search(index="glued-words", body=several)
+    assert scores(kept).keys() == scores(client.search(index="glued-words", body=several)).keys()
+
+
+def test_added_terms_are_highlighted_and_explained(client: Any, glued: Cluster) -> None:
+    body = asked(highlight={"fields": {"body": {}}}, explain=True)
+    answer = wrap(client, ["body"], expand="recall").search(index="glued-words", body=body)
+    hit = next(hit for hit in answer["hits"]["hits"] if hit["_id"] == "upgrade.go")
+    assert "<em>handleWebSocketUpgrade</em>" in hit["highlight"]["body"][0]
+    assert "body:handlewebsocketupgrade" in str(hit["_explanation"])
+
+
+def test_a_widened_search_asks_once(cluster: Server, glued: Cluster, middle: Between) -> None:
+    path = path_of(glued)
+    wrapped = wrap(through(middle), ["body"], dictionaries=[path])
+    wrapped.search(index="glued-words", body=asked())
+    assert len([one for one in middle.seen if "_mtermvectors" in one.path]) == 1
+    middle.seen.clear()
+    wrapped.search(index="glued-words", body=asked())
+    assert len(middle.seen) == 1
+    assert b"openwebsocket" in middle.seen[0].body
+
+
+def test_a_dictionary_goes_by_index_field_and_analyzer(client: Any, glued: Cluster) -> None:
+    reports: list[Report] = []
+    wrapped = wrap(client, ["body"], expand="rank", report=reports.append)
+    client.indices.put_alias(index="glued-words", name="code")
+    for index in ("glued-words", "code", "glued-w*"):
+        hits = scores(wrapped.search(index=index, body=asked(), params=DFS))
+        assert hits == pytest.approx(ranked(glued, "rank"), rel=1e-5)
+    assert not any(report.notes for report in reports)
+    other = asked({"query": "upgrade sockets", "analyzer": "english"})
+    wrapped.search(index="glued-words", body=other)
+    assert "field body has no dictionary (qidf dictionary build)" in str(reports[-1])
+
+
+def test_a_damaged_dictionary_is_told_and_the_query_goes_without(client: Any, glued: Cluster) -> None:
+    path = Path(path_of(glued))
+    path.write_bytes(path.read_bytes()[:-100])
+    reports: list[Report] = []
+    wrapped = wrap(client, ["body"], report=reports.append)
+    hits = scores(wrapped.search(index="glued-words", body=asked(), params=DFS))
+    assert hits == pytest.approx(ranked(glued, "off"), rel=1e-5)
+    assert "queries are not expanded" in str(reports[-1])
+    with pytest.raises(IndexCorruptError):
+        wrap(client, dictionaries=[str(path)])
+    with pytest.raises(IndexCorruptError, match="can't be read"):
+        wrap(client, dictionaries=[f"{path}.none"])
+
+
+def test_a_dictionary_made_anew_is_used(client: Any, glued: Cluster) -> None:
+    path = Path(path_of(glued))
+    wrapped = wrap(client, ["body"], expand="recall", ttl=0)
+    made = path.read_bytes()
+    path.unlink()
+    without = scores(wrapped.search(index="glued-words", body=asked()))
+    path.write_bytes(made)
+    assert scores(wrapped.search(index="glued-words", body=asked())).keys() > without.keys()
+
+
+def test_where_term_vectors_are_refused_added_terms_are_counted(
+    cluster: Server, glued: Cluster, middle: Between
+) -> None:
+    middle.status = lambda seen: 403 if "_mtermvectors" in seen.path else 0
+    wrapped = wrap(through(middle), ["body"], expand="recall", dictionaries=[path_of(glued)])
+    hits = scores(wrapped.search(index="glued-words", body=asked(), params=DFS))
+    assert hits == pytest.approx(ranked(glued, "recall"), rel=1e-5)

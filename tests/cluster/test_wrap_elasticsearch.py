@@ -7,18 +7,22 @@ import re
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from qidf.cluster.flow import Report
+from qidf.engines import connect
+from qidf.engines.base import EXPAND
 from qidf.engines.elasticsearch import from_client, wrap
+from qidf.expansion.building import build
 from qidf.rewriting import Rewritten
 from tests.cluster.between import Between, between
 from tests.engines.conformance import DOCUMENTS
 from tests.engines.opensearch_server import Server
 from tests.engines.required import load
-from tests.engines.test_elasticsearch import write
+from tests.engines.test_elasticsearch import drop, write
 
 elasticsearch = load("elasticsearch")
 
@@ -176,3 +180,21 @@ def test_nothing_is_warned_of(client: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         wrap(client).search(**SEARCH)
+
+
+def test_matches_are_widened_by_identifiers(
+    elastic: Server, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    texts = [(f"f{i}", f"func readTable{i}(w Writer) {{ return row{i} }}") for i in range(25)]
+    write(elastic.url, "glued", [*texts, ("upgrade.go", "func handleWebSocketUpgrade(w Writer) { hijack(w) }")])
+    engine = connect(f"elasticsearch+{elastic.url}/glued#body")
+    build(engine)
+    question = "upgrade of a web socket, row1"
+    search = {"index": "glued", "query": {"match": {"body": question}}, "size": 100, "source": False, **DFS}
+    for expand in EXPAND:
+        found = scores(wrap(client, ["body"], expand=expand).search(**search))
+        wanted = engine.search(question, 100, expand="rank" if expand == "auto" else expand)
+        assert found == pytest.approx({hit.id: hit.score for hit in wanted}, rel=1e-5)
+        assert ("upgrade.go" in found) == (expand == "recall")
+    drop(elastic.url, "glued")

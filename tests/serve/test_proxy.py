@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager
 from hashlib import sha256
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -24,6 +25,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from qidf.engines import connect
+from qidf.expansion.building import build
+from qidf.expansion.place import path_of
 from tests.cluster.between import Between, between, certificate
 from tests.engines.conformance import DOCUMENTS
 from tests.engines.opensearch_server import Server, request
@@ -648,3 +651,33 @@ def test_a_body_has_one_length(middle: Between, wayward: Proxy) -> None:
     if data.startswith(b"HTTP/1.1 400") and not middle.seen:
         return  # refused at the door, which is as well
     assert (middle.seen[-1].header("content-length"), middle.seen[-1].body) == (None, b"{}\n{}\n")
+
+
+def test_matches_are_widened_by_identifiers(
+    server: Server, middle: Between, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the dictionary made of the server it stands before; another address has to be told of it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    index, question = "glued-proxied", "upgrade of a web socket, row1"
+    request(f"{server.url}/{index}?ignore_unavailable=true", method="DELETE")
+    texts = [(f"f{i}", f"func readTable{i}(w Writer) {{ return row{i} }}") for i in range(25)]
+    texts += [("upgrade.go", "func handleWebSocketUpgrade(w Writer) { hijack(w) }")]
+    lines = [line for id, text in texts for line in ({"index": {"_id": id}}, {"body": text})]
+    ask(server.url, "POST", f"/{index}/_bulk?refresh=true", joined(lines), LINES)
+    engine = connect(f"opensearch+{server.url}/{index}#body")
+    build(engine)
+    body = {"query": {"match": {"body": question}}, "size": 100}
+    file = ("--dictionary", path_of(engine))
+    for upstream, options, expand in (
+        (server.url, (), "rank"),
+        (server.url, ("--expand", "recall"), "recall"),
+        (server.url, ("--expand", "off"), "off"),
+        (middle.url, (), "off"),
+        (middle.url, ("--expand", "recall", *file), "recall"),
+    ):
+        with proxy(upstream, *options) as running:
+            found = scores(search(running.url, body, f"/{index}/_search?{DFS}"))
+        wanted = engine.search(question, 100, expand=expand)  # type: ignore[arg-type]
+        assert found == pytest.approx({hit.id: hit.score for hit in wanted}, rel=1e-5), options
+        assert ("upgrade.go" in found) == (expand == "recall")
+    request(f"{server.url}/{index}", method="DELETE")

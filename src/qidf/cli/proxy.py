@@ -12,7 +12,7 @@ import click
 
 from qidf.cli import options
 from qidf.cli.output import clean
-from qidf.engines.base import missing
+from qidf.engines.base import EXPAND, Expand, missing
 
 if TYPE_CHECKING:
     from qidf.cluster.rewriter import Rewriter
@@ -21,6 +21,8 @@ EXAMPLES = """\
 qidf proxy --upstream http://localhost:9200 --field content
 qidf proxy --upstream https://search:9200 --ca ca.pem --listen 0.0.0.0:9201
 qidf proxy --upstream http://localhost:9200 --q 0.6 --a 1 --rescore
+qidf proxy --upstream http://localhost:9200 --expand recall
+qidf proxy --upstream http://localhost:9200 --dictionary code.qidf
 qidf proxy --upstream https://localhost:9200 --insecure
 """
 
@@ -40,6 +42,22 @@ qidf proxy --upstream https://localhost:9200 --insecure
 @click.option("--q", metavar="auto|NUMBER", default="auto", show_default=True, help="See 'qidf search --help'.")
 @click.option("--a", type=float, help="Exponent of a term's count in the query. [default: goes with --q]")
 @click.option("--rescore", is_flag=True, help="Weigh the queries of rescore, too.")
+@click.option(
+    "--expand",
+    type=click.Choice(EXPAND),
+    default="auto",
+    show_default=True,
+    help="Search identifiers made of a match's words too, where there is a dictionary (qidf dictionary build). With"
+    " rank, which auto is here, they find nothing by themselves.",
+)
+@click.option(
+    "--dictionary",
+    "dictionaries",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(readable=False),
+    help="A dictionary made through another address, or elsewhere; may be given again. [default: those made here]",
+)
 @click.option("--ca", metavar="FILE", type=click.Path(readable=False), help="Trust these certificates.")
 @click.option("--insecure", is_flag=True, help="Take the server's certificate as it is.")
 def command(
@@ -49,6 +67,8 @@ def command(
     q: str,
     a: float | None,
     rescore: bool,
+    expand: Expand,
+    dictionaries: tuple[str, ...],
     ca: str | None,
     insecure: bool,
 ) -> None:
@@ -59,8 +79,10 @@ def command(
     and why. Ctrl-C ends it.
     """
     from qidf.cluster.rewriter import Rewriter
+    from qidf.expansion.place import Dictionaries
 
-    rewriter = Rewriter(fields or None, q=q, a=a, rescore=rescore)
+    known = Dictionaries((f"{kind}+{upstream}" for kind in ("opensearch", "elasticsearch")), dictionaries)
+    rewriter = Rewriter(fields or None, q=q, a=a, rescore=rescore, expand=expand, dictionaries=known)
     with _listening(listen) as listener:
         asyncio.run(_serve(listener, upstream, rewriter, ca, insecure))
 

@@ -12,16 +12,22 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from urllib.parse import unquote
 
 from qidf.cluster.indices import EXPRESSION, Indices, Routing, look
 from qidf.cluster.statistics import Wanted, ask
 from qidf.cluster.steps import RefusedError, Steps
-from qidf.engines.base import encodable
+from qidf.engines.base import EXPAND, Expand, encodable
 from qidf.errors import EngineError
-from qidf.rewriting import Note, Plan, Statistics, plan, rewrite
-from qidf.rewriting.fields import find_field
+from qidf.rewriting import Note, Plan, Statistics, Text, plan, rewrite
+from qidf.rewriting.fields import analyzer_name, find_field
 from qidf.weighting import check_count, parse_q, resolve
+
+if TYPE_CHECKING:
+    from qidf.cluster.vectors import Vectors
+    from qidf.expansion.expanding import Added, Proposed
+    from qidf.expansion.place import Dictionaries
 
 T = TypeVar("T")
 
@@ -109,6 +115,12 @@ class Rewriter:
         See `qidf.rewriting.rewrite`.
     ttl : float, default 60
         Seconds; 0 asks each time.
+    expand : {"auto", "rank", "recall", "off"}, default "auto"
+        Widen matches by the identifiers that are made of their words, where there is a dictionary; `auto` is `rank`,
+        so that a search finds what it found. See `qidf.engines.base.Expand`, and `qidf.rewriting.rewrite` for what
+        `recall` leaves alone. With `rank` or `recall` a field without a dictionary is noted.
+    dictionaries : Dictionaries, optional
+        Where to look for them; nowhere by default.
 
     Raises
     ------
@@ -125,7 +137,11 @@ class Rewriter:
         rescore: bool = False,
         max_clauses: int = 1024,
         ttl: float = TTL,
+        expand: Expand = "auto",
+        dictionaries: Dictionaries | None = None,
     ) -> None:
+        if expand not in EXPAND:
+            raise ValueError(f"expand must be one of {', '.join(EXPAND)}, got {expand!r}")
         if isinstance(fields, str):
             raise ValueError(f"fields must be a list of names, got {fields!r}")
         self._fields = None if fields is None else frozenset(fields)
@@ -138,13 +154,18 @@ class Rewriter:
         if not 0 <= ttl < float("inf"):
             raise ValueError(f"ttl must be seconds of at least 0, got {ttl!r}")
         self._indices: _Kept[Indices] = _Kept(KEPT_FIELDS, ttl)
-        self._statistics: _Kept[Statistics] = _Kept(KEPT_TOKENS, ttl)
+        self._known: _Kept[_Known] = _Kept(KEPT_TOKENS, ttl)
+        self._expand, self._dictionaries = expand, None if expand == "off" else dictionaries
         self._routing: Routing = {}
         self._resting_until = 0.0
 
     @property
     def idle(self) -> bool:
-        """Whether the weights are BM25's own, so that nothing is ever rewritten."""
+        """Whether the weights are BM25's own and there is no dictionary, so that nothing is rewritten."""
+        return self._is_plain and not self._dictionaries
+
+    @property
+    def _is_plain(self) -> bool:
         return self._scheme.q_shaped == self._scheme.q_word == self._scheme.a == 1.0
 
     def steps(self, searches: Sequence[Search]) -> Steps[list[Outcome]]:
@@ -199,18 +220,53 @@ class Rewriter:
 
     def _learn(self, prepared: Sequence[_Prepared]) -> Steps[None]:
         """Ask for the statistics that are not known yet."""
-        needed: dict[Any, Wanted] = {}
+        needed: dict[Any, _Needed] = {}
         for one in prepared:
             for text in one.plan.texts:
                 key = *one.search.place, text
-                if one.indices and key not in needed and self._statistics.get(key) is None:
-                    where = one.indices, one.search.index, one.search.reading
-                    needed[key] = Wanted(*where, text.field, encodable(text.text), text.analyzer)
+                if one.indices and key not in needed and self._known.get(key) is None:
+                    proposed, note = self._propose(one.search, one.indices, text)
+                    if self._is_plain and not proposed:
+                        continue
+                    where = one.indices, one.search.index, one.search.reading, text.field
+                    wanted = [Wanted(*where, encodable(text.text), text.analyzer)]
+                    if proposed and proposed.terms:
+                        wanted.append(Wanted(*where, proposed.terms, "keyword"))
+                    needed[key] = _Needed(wanted, proposed, note)
         if needed:
-            found = yield from self._asking(ask(list(needed.values())))
-            for key, vectors in zip(needed, found, strict=True):
-                known = Statistics(vectors.tokens, vectors.dfs, vectors.documents)
-                self._statistics.put(key, known, _OF_A_TEXT + len(vectors.tokens))
+            found = iter((yield from self._asking(ask([one for own in needed.values() for one in own.wanted]))))
+            for key, (wanted, proposed, note) in needed.items():
+                known = self._understood([next(found) for _ in wanted], proposed, note)
+                self._known.put(key, known, _OF_A_TEXT + len(known.statistics.tokens) + len(known.added))
+
+    def _propose(self, search: Search, indices: Indices, text: Text) -> tuple[Proposed | None, str]:
+        """Return what a dictionary of the field knows of a text, and what is to be noted."""
+        if self._dictionaries is None:
+            return None, ""
+        from qidf.expansion.expanding import propose
+
+        names = [unquote(search.index)] if search.index else []
+        names += [index.name for index in indices.all] if len(indices.all) == 1 else []
+        try:
+            found = self._dictionaries.find(names, text.field, analyzer_name(text.analyzer))
+            if found is not None:
+                return propose(found, text.text, self._scheme), ""
+        except Exception as error:
+            return None, f"queries are not expanded: {_line(error)}"
+        missing = f"field {text.field} has no dictionary (qidf dictionary build)"
+        return None, "" if self._expand == "auto" else missing
+
+    def _understood(self, vectors: Sequence[Vectors], proposed: Proposed | None, note: str) -> _Known:
+        """Return what the answers about a text, and about the terms that may be added, come to."""
+        own = vectors[0]
+        statistics = Statistics(own.tokens, own.dfs, own.documents)
+        if proposed is None:
+            return _Known(statistics, (), note)
+        from qidf.expansion.expanding import choose
+
+        held = vectors[1].dfs if len(vectors) > 1 else {}
+        terms = {token.term for token in own.tokens}
+        return _Known(statistics, choose(proposed, terms, own.documents, self._scheme, held), note)
 
     def _asking(self, steps: Steps[T]) -> Steps[T]:
         """Carry steps out, unless the server failed a moment ago: then a search had better not wait for it again."""
@@ -229,14 +285,37 @@ class Rewriter:
         if one.error or not one.plan:
             return Outcome(body, False, one.plan.notes, one.error)
         try:
-            found = {text: self._statistics.get((*one.search.place, text), stale=True) for text in one.plan.texts}
-            known = {text: statistics for text, statistics in found.items() if statistics is not None}
+            found = {text: self._known.get((*one.search.place, text), stale=True) for text in one.plan.texts}
+            known = {text: own for text, own in found.items() if own is not None}
             if failed and len(known) < len(found):
                 return Outcome(body, False, one.plan.notes, failed)
-            new = rewrite(body, one.plan, known, self._scheme, max_clauses=self._max_clauses)
-            return Outcome(new.body, new.changed, new.notes)
+            new = rewrite(
+                body,
+                one.plan.of(known) if self._is_plain else one.plan,
+                {text: own.statistics for text, own in known.items()},
+                self._scheme,
+                max_clauses=self._max_clauses,
+                added={text: own.added for text, own in known.items() if own.added},
+                recall=self._expand == "recall",
+            )
+            more = tuple(Note("", note) for note in dict.fromkeys(own.note for own in known.values()) if note)
+            return Outcome(new.body, new.changed, new.notes + more)
         except Exception as error:
             return Outcome(body, False, one.plan.notes, _line(error))
+
+
+class _Known(NamedTuple):
+    """What is known of a text: its statistics, the terms that it is widened by, and why there are none."""
+
+    statistics: Statistics
+    added: Sequence[Added]
+    note: str
+
+
+class _Needed(NamedTuple):
+    wanted: list[Wanted]
+    proposed: Proposed | None
+    note: str
 
 
 class _Prepared(NamedTuple):

@@ -49,7 +49,7 @@ Expand: TypeAlias = Literal["auto", "rank", "recall", "off"]
 none. `auto`: `recall` in a search of an engine; in a client's or a proxy's searches, which are someone else's, `rank`.
 """
 
-EXPAND = ("auto", "rank", "recall", "off")
+EXPAND: tuple[Expand, ...] = ("auto", "rank", "recall", "off")
 
 
 class Collection(NamedTuple):

@@ -28,7 +28,7 @@ from qidf.cluster.vectors import Vectors
 from qidf.engines.base import Clause, Collection, Engine, Expand, Model, encodable, has_surrogates
 from qidf.errors import EngineError, EngineWarning
 from qidf.index.search import Hit
-from qidf.rewriting.fields import Field, analyzer_of, find_field, similarity_of
+from qidf.rewriting.fields import Field, analyzer_name, analyzer_of, find_field, similarity_of
 from qidf.weighting import K1, B, Q, check_count
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Cluster(Engine):
             raise EngineError(f"the indices of {self.url} analyze or score field {field!r} in different ways: name one")
         ((self.field, self._source, name, k1, b),) = found
         self._analyzer = analyzer or name
-        self.analyzer = "standard" if self._analyzer in ("standard", "default") else f"{self._analyzer} of the index"
+        self.analyzer = analyzer_name(self._analyzer)
         self.analyzes_remotely = self._analyzer != "standard"
         self.model = Model(
             k1, b, k1_plus_1=way.k1_plus_1, byte_lengths=True, counts_deleted=True, counts_empty=False, float_bits=32

@@ -13,10 +13,11 @@ from qidf.cluster.client import OF_BODY, TIMEOUT, Call, Transport
 from qidf.cluster.client import wrap as wrap_client
 from qidf.cluster.rewriter import TTL, Rewriter
 from qidf.cluster.steps import Asked, BusyError, RefusedError
-from qidf.engines.base import missing
+from qidf.engines.base import Expand, missing
 from qidf.engines.cluster import CLAUSES, Cluster, Connection, Request, patient, quoted
 from qidf.engines.server import OPTIONS, Place, explained
 from qidf.errors import EngineError
+from qidf.expansion.place import Dictionaries
 
 if TYPE_CHECKING:
     from qidf.cluster.flow import Reporter
@@ -102,13 +103,18 @@ def wrap(
     rescore: bool = False,
     max_clauses: int = CLAUSES,
     ttl: float = TTL,
+    expand: Expand = "auto",
+    dictionaries: Iterable[str] = (),
     report: Reporter | None = None,
 ) -> Any:
     """Return a client that searches with q-logarithm weights: an `Elasticsearch` or `AsyncElasticsearch` like `client`.
 
     Parameters and errors are those of `qidf.engines.opensearch.wrap`.
     """
-    rewriter = Rewriter(fields, q=q, a=a, rescore=rescore, max_clauses=max_clauses, ttl=ttl)
+    known = Dictionaries((f"elasticsearch+{node.base_url}" for node in client._transport.node_pool.all()), dictionaries)
+    rewriter = Rewriter(
+        fields, q=q, a=a, rescore=rescore, max_clauses=max_clauses, ttl=ttl, expand=expand, dictionaries=known
+    )
     return wrap_client(client, ElasticsearchTransport, rewriter, report)
 
 

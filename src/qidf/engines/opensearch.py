@@ -10,9 +10,10 @@ from qidf.cluster.client import OF_BODY, TIMEOUT, Call, Transport
 from qidf.cluster.client import wrap as wrap_client
 from qidf.cluster.rewriter import TTL, Rewriter
 from qidf.cluster.steps import Asked
-from qidf.engines.base import missing
+from qidf.engines.base import Expand, missing
 from qidf.engines.cluster import CLAUSES, Cluster, Connection, Request, patient, quoted
 from qidf.engines.server import OPTIONS, Place, explained
+from qidf.expansion.place import Dictionaries
 
 if TYPE_CHECKING:
     from qidf.cluster.flow import Reporter
@@ -93,6 +94,8 @@ def wrap(
     rescore: bool = False,
     max_clauses: int = CLAUSES,
     ttl: float = TTL,
+    expand: Expand = "auto",
+    dictionaries: Iterable[str] = (),
     report: Reporter | None = None,
 ) -> Any:
     """Return a client that searches with q-logarithm weights: the same class, the same calls, the same connections.
@@ -115,6 +118,13 @@ def wrap(
         Terms of one match, as the server's `indices.query.bool.max_clause_count` has it.
     ttl : float, default 60
         Seconds that statistics, mappings and shards are taken for true.
+    expand : {"auto", "rank", "recall", "off"}, default "auto"
+        Widen matches by the identifiers that are made of their words, where `qidf dictionary build` has made a
+        dictionary of the index and the field. `auto` is `rank`: they add to the scores of documents that the match
+        finds, and find none. `recall`: they find documents too, where any word of the match may.
+    dictionaries : list of str, optional
+        Files that `qidf dictionary build` made through another address of the server, or on another machine. Without
+        them those are found that it made here, through an address of the client's.
     report : callable, optional
         Is told a `qidf.cluster.flow.Report` of each request that searches; by default the logger `qidf` is, of a
         failure as a warning and of anything else for debugging.
@@ -123,9 +133,26 @@ def wrap(
     ------
     ValueError
         A parameter makes no sense, or the client is wrapped already.
+    IndexCorruptError
+        One of `dictionaries` can't be read.
     """
-    rewriter = Rewriter(fields, q=q, a=a, rescore=rescore, max_clauses=max_clauses, ttl=ttl)
+    known = Dictionaries(_addresses(client), dictionaries)
+    rewriter = Rewriter(
+        fields, q=q, a=a, rescore=rescore, max_clauses=max_clauses, ttl=ttl, expand=expand, dictionaries=known
+    )
     return wrap_client(client, OpenSearchTransport, rewriter, report)
+
+
+def _addresses(client: Any) -> list[str]:
+    """Return the servers of a client, as an engine's URL begins."""
+    options = getattr(client.transport, "kwargs", {})
+    found = []
+    for own in getattr(client.transport, "hosts", None) or [{}]:
+        host, port = own.get("host", "localhost"), own.get("port", 9200)
+        secure = own.get("use_ssl", options.get("use_ssl", False)) or own.get("scheme") == "https"
+        shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        found.append(f"opensearch+http{'s' if secure else ''}://{shown}:{port}")
+    return found
 
 
 class OpenSearchTransport(Transport):

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import warnings
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from qidf.errors import EngineWarning, IndexCorruptError, IndexMismatchError
 
@@ -27,6 +30,12 @@ SCHEMES = (
 )
 
 
+def _folder() -> str:
+    from platformdirs import user_cache_dir
+
+    return os.path.join(user_cache_dir("qidf", appauthor=False), "identifiers")
+
+
 def identity(engine: Engine) -> str:
     """Return the name of an engine's index: its URL with a real path, without options; empty where there is none."""
     scheme, _, rest = engine.url.partition(":")
@@ -42,13 +51,14 @@ def identity(engine: Engine) -> str:
 
 def path_of(engine: Engine) -> str:
     """Return where the dictionary of an engine stands; empty for an index in memory."""
-    from platformdirs import user_cache_dir
-
     name = identity(engine)
-    if not name:
-        return ""
+    return _path(name) if name else ""
+
+
+def _path(name: str) -> str:
+    """Return where the dictionary of an index of that identity stands."""
     key = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-    return os.path.join(user_cache_dir("qidf", appauthor=False), "identifiers", f"{key}.qidf")
+    return os.path.join(_folder(), f"{key}.qidf")
 
 
 def of_engine(engine: Engine) -> Dictionary | None:
@@ -80,3 +90,93 @@ def check(dictionary: Dictionary, engine: Engine) -> None:
         raise ValueError(
             f"the dictionary at {dictionary.path} is of the analyzer {about.analyzer!r}, not {engine.analyzer!r}"
         )
+
+
+def _address(server: str) -> str:
+    """Return a server's address as an engine's URL has it: with a port, without credentials."""
+    parts = urlsplit(server)
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}:{parts.port or (443 if parts.scheme.endswith('https') else 80)}"
+
+
+class Dictionaries:
+    """The dictionaries of a server's fields, found as `qidf dictionary build` left them. Threads may share one.
+
+    One that was made anew meanwhile is opened anew.
+
+    Parameters
+    ----------
+    servers : iterable of str
+        The server's address as an engine's URL begins: `opensearch+https://HOST:9200`; several if it has several.
+        Credentials in it are not looked at.
+    files : iterable of str
+        Dictionaries that stand elsewhere, or were made through another address; they go by their index and field.
+
+    Raises
+    ------
+    IndexCorruptError
+        One of `files` is missing, damaged or something else.
+    """
+
+    def __init__(self, servers: Iterable[str] = (), files: Iterable[str] = ()) -> None:
+        self._servers = tuple(dict.fromkeys(map(_address, servers)))
+        self._opened: dict[str, tuple[tuple[int, int, int], Dictionary]] = {}
+        self._lock = threading.Lock()
+        self._files: dict[tuple[str, str], str] = {}
+        for path in files:
+            address, _, field = self._open(path).about.engine.rpartition("#")
+            self._files[address.rpartition("/")[2], field] = path
+
+    def __bool__(self) -> bool:
+        """Whether there is one at all, of any index."""
+        try:
+            return bool(self._files) or any(name.endswith(".qidf") for name in os.listdir(_folder()))
+        except OSError:
+            return False
+
+    def find(self, names: Sequence[str], field: str, analyzer: str) -> Dictionary | None:
+        """Return the dictionary of a field, None if there is none that was made with this analyzer.
+
+        Parameters
+        ----------
+        names : sequence of str
+            What the index may have been called when it was made.
+        field : str
+        analyzer : str
+            As an engine tells it.
+
+        Raises
+        ------
+        IndexCorruptError, ValueError
+            There is one, and it is damaged or another's.
+        """
+        for name in names:
+            places = [(f"{server}/{name}#{field}", "") for server in self._servers]
+            places += [("", self._files[name, field])] if (name, field) in self._files else []
+            for identity, path in places[::-1]:
+                path = path or _path(identity)
+                if not os.path.exists(path):
+                    continue
+                found = self._open(path)
+                if identity and found.about.engine != identity:
+                    raise ValueError(f"the dictionary at {path} is that of {found.about.engine}")
+                if found.about.analyzer == analyzer:
+                    return found
+        return None
+
+    def _open(self, path: str) -> Dictionary:
+        from qidf.expansion.dictionary import Dictionary
+
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise IndexCorruptError(f"{path} can't be read: {error.strerror}") from None
+        stamp = status.st_mtime_ns, status.st_ino, status.st_size
+        with self._lock:
+            opened = self._opened.get(path)
+        if opened is None or opened[0] != stamp:
+            opened = stamp, Dictionary(path)
+            with self._lock:
+                self._opened[path] = opened
+        return opened[1]

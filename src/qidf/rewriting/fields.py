@@ -86,6 +86,11 @@ def analyzer_of(field: str, mapping: Json, settings: Json = None, clause: Json =
     return next((name for name in ("default_search", "default") if name in known), "standard")
 
 
+def analyzer_name(name: str) -> str:
+    """Return how an engine tells an index's analyzer, which may stand for anything but where it is `standard`."""
+    return name if name == "standard" else f"{name} of the index"
+
+
 def find_field(field: str, mapping: Json) -> Field | None:
     """Return a field by its full name: of an object, a multi-field, or what an alias stands for."""
     found = _walk(field, mapping)

@@ -9,7 +9,7 @@ from qidf.rewriting.body import LARGEST, OF_ANALYSIS, Json, LeftError, Match, No
 from qidf.rewriting.fields import Index, as_text, runtime_fields
 
 LEVELS = 16
-"""How deep a query is looked for: a server takes 20 levels (OpenSearch's default), and a rewritten one has 2 more."""
+"""How deep a query is looked for: a server takes 20 levels (OpenSearch's default), and a rewritten one has 3 more."""
 
 _SCORED = {
     "bool": ("must", "should"),

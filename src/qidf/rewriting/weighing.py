@@ -1,11 +1,11 @@
 """From matches and statistics to the body that is sent: one boosted clause for each position of a text."""
 
-# ruff: noqa: N806 (N is the literature's letter)
+# ruff: noqa: N803, N806 (N is the literature's letter)
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qidf.rewriting.body import (
     LARGEST,
@@ -25,7 +25,10 @@ from qidf.rewriting.body import (
     replaced,
     shown,
 )
-from qidf.weighting import Scheme, boosts, check_count, idf, query_terms
+from qidf.weighting import Scheme, boosts, check_count, count_factor, idf, query_terms
+
+if TYPE_CHECKING:
+    from qidf.expansion.expanding import Added
 
 CLAUSES = 1024
 """A server's own default of the most clauses of a query."""
@@ -56,8 +59,10 @@ def rewrite(
     scheme: Scheme,
     *,
     max_clauses: int = CLAUSES,
+    added: Mapping[Text, Sequence[Added]] | None = None,
+    recall: bool = False,
 ) -> Rewritten:
-    """Weigh the matches of a body; at q = 1, a = 1 it is the body as it came.
+    """Weigh the matches of a body; at q = 1, a = 1, with nothing added, it is the body as it came.
 
     Parameters
     ----------
@@ -70,6 +75,12 @@ def rewrite(
     max_clauses : int, default 1024
         Of one match. Beyond, the heaviest stay single and the rest is one plain match, but only where any word may
         match; else the match stays as it is.
+    added : mapping of Text to sequence of Added, optional
+        The terms that a text is widened by (`qidf.expansion.expanding`), heaviest first; as many as there is room for.
+        They add to the scores of documents that the match finds, and find none.
+    recall : bool, default False
+        They find documents too, but only where any word may match: `operator` and `minimum_should_match` stay what
+        they are.
 
     Raises
     ------
@@ -77,15 +88,16 @@ def rewrite(
         `max_clauses` is less than 1. Nothing else raises.
     """
     max_clauses = check_count("max_clauses", max_clauses)
-    if scheme == _PLAIN:
+    if scheme == _PLAIN and not added:
         return Rewritten(body, (), False)
+    weighing = _Weighing(statistics, scheme, max_clauses, added or {}, recall)
     notes = list(plan.notes)
     new: dict[Path, Json] = {}
     for site in plan.sites:
         if at(body, site.path) != site.node:
             notes.append(Note(shown(site.path), "the body is not the one planned"))
             continue
-        query, told = _weigh_site(site, statistics, scheme, max_clauses)
+        query, told = _weigh_site(site, weighing)
         notes += [Note(shown(site.path), reason) for reason in told]
         if query is not None:
             new[site.path] = query
@@ -96,16 +108,24 @@ def rewrite(
     return Rewritten(replaced(body, new), tuple(notes), True)
 
 
-def _weigh_site(
-    site: Site, statistics: Mapping[Text, Statistics], scheme: Scheme, max_clauses: int
-) -> tuple[Json, list[str]]:
+class _Weighing(NamedTuple):
+    """What all matches of a body are weighed with."""
+
+    statistics: Mapping[Text, Statistics]
+    scheme: Scheme
+    max_clauses: int
+    added: Mapping[Text, Sequence[Added]]
+    recall: bool
+
+
+def _weigh_site(site: Site, weighing: _Weighing) -> tuple[Json, list[str]]:
     """Return what stands in a site's place, None to leave it, and what is to be told."""
     queries, told, weighed = [], [], False
     for match in site.matches:
         query = None
         if match.text:
             try:
-                query, more = _weigh(match, match.text.text, statistics.get(match.text), scheme, max_clauses)
+                query, more = _weigh(match, match.text, weighing)
                 told += more
             except (LeftError, ValueError, OverflowError) as left:
                 told.append(str(left))
@@ -116,20 +136,56 @@ def _weigh_site(
     return (queries[0] if site.around is None else {"dis_max": {"queries": queries, **site.around}}), told
 
 
-def _weigh(
-    match: Match, text: str, known: Statistics | None, scheme: Scheme, max_clauses: int
-) -> tuple[Json, list[str]]:
-    """Return a match as a bool with weights, and what is to be told of it; None where all boosts are 1."""
+def _weigh(match: Match, source: Text, weighing: _Weighing) -> tuple[Json, list[str]]:
+    """Return a match as a bool with weights, and what is to be told of it; None where nothing is another."""
+    known, text = weighing.statistics.get(source), source.text
     if known is None:
         raise LeftError(f"no statistics of field {match.field[:80]}")
-    clauses = _clauses(text, _stacks(text, known.tokens), known, scheme)
+    clauses, scale = _clauses(text, _stacks(text, known.tokens), known, weighing.scheme)
     if not clauses:
         raise LeftError(f"no token for field {match.field[:80]}")
-    if len(clauses) == 1 or all(math.isclose(clause.boost, 1.0, rel_tol=1e-9) for clause in clauses):
-        return None, []
+    query: Json = None
+    told: list[str] = []
+    if len(clauses) > 1 and not all(math.isclose(clause.boost, 1.0, rel_tol=1e-9) for clause in clauses):
+        query, told = _weighed(match, text, clauses, weighing.max_clauses)
+    added = _added(match, weighing.added.get(source, ()), scale, known.documents)
+    added = added[: max(0, weighing.max_clauses - len(clauses))]
+    if added and (weighing.recall or any(clause.idf for clause in clauses)):
+        query = _widened(match, query, added, weighing.recall)
+    return query, told
+
+
+def _added(match: Match, terms: Sequence[Added], scale: float, N: int) -> list[Json]:
+    """Return the clauses of the terms that a match is widened by; they have the factor of the match's own."""
+    found = []
+    for one in terms:
+        own = idf(min(one.n, N), N)
+        boost = scale * one.weight / own if own > 0 else 0.0
+        if boost > LARGEST:
+            raise LeftError("a boost is beyond the engine's 32-bit floats")
+        if boost > 0:
+            found.append({"term": {match.field: {"value": one.term, "boost": boost}}})
+    return found
+
+
+def _widened(match: Match, query: Json, added: list[Json], recall: bool) -> Json:
+    """Return a match, as it is or weighed already, with terms beside it; what matches stays, unless it is to grow."""
+    outer = {name: match.options[name] for name in ("boost", "_name") if name in match.options}
+    if query is None:
+        query = {"match": {match.field: {name: value for name, value in match.options.items() if name not in outer}}}
+    else:
+        query = {"bool": {name: value for name, value in query["bool"].items() if name not in outer}}
+    any_word = match.options.get("operator", "or").lower() == "or" and "minimum_should_match" not in match.options
+    if not (recall and any_word):
+        return {"bool": {"must": [query], "should": added, **outer}}
+    own = query["bool"]["should"] if "bool" in query else [query]
+    return {"bool": {"should": [*own, *added], **outer}}
+
+
+def _weighed(match: Match, text: str, clauses: list[_Clause], max_clauses: int) -> tuple[Json, list[str]]:
+    """Return a match as a bool of its positions, and what is to be told of it."""
     if max(clause.boost for clause in clauses) > LARGEST:
         raise LeftError("a boost is beyond the engine's 32-bit floats")
-
     options = match.options
     required = options.get("operator", "or").lower() == "and"
     single, rest = clauses, []
@@ -152,8 +208,8 @@ def _weigh(
     return {"bool": inner}, [told] if rest else []
 
 
-def _clauses(text: str, stacks: Sequence[_Stack], known: Statistics, scheme: Scheme) -> list[_Clause]:
-    """Return the positions with their boosts.
+def _clauses(text: str, stacks: Sequence[_Stack], known: Statistics, scheme: Scheme) -> tuple[list[_Clause], float]:
+    """Return the positions with their boosts, and the factor s in all of them.
 
     A term of the formula is what stands at a position; the n of several terms is the largest, as Lucene's SynonymQuery
     has it. The boost of c equal positions is shared among them, and an unknown term keeps boost 1.
@@ -164,9 +220,14 @@ def _clauses(text: str, stacks: Sequence[_Stack], known: Statistics, scheme: Sch
     dfs = [min(N, max(known.dfs.get(term, 0) for term in terms)) for terms in names]
     terms = query_terms(text, placed)  # in the order of `names`
     weighed = {}
+    plain = raw = 0.0
     for term, n, boost in zip(terms, dfs, boosts(terms, dfs, N, scheme, idf), strict=True):
         weighed[term.term] = (boost / term.count, idf(n, N)) if n > 0 else (1.0, 0.0)
-    return [_Clause(stack, *weighed[name]) for stack, (name, *_) in zip(stacks, placed, strict=True)]
+        if n > 0:
+            plain += boost * idf(n, N)
+            raw += count_factor(term.count, scheme.a) * idf(n, N, scheme.q(term))
+    clauses = [_Clause(stack, *weighed[name]) for stack, (name, *_) in zip(stacks, placed, strict=True)]
+    return clauses, plain / raw if raw > 0 else 1.0
 
 
 def _query(match: Match, text: str, clause: _Clause) -> Json:
