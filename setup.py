@@ -10,7 +10,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 STRICT = os.environ.get("QIDF_STRICT_BUILD") == "1"
-KERNELS = ("scan", "inverter", "scorer", "merger")
+KERNELS = ("scan", "inverter", "scorer", "merger", "lookup")
 
 
 class BuildKernels(build_ext):  # type: ignore[misc,unused-ignore]

@@ -328,7 +328,7 @@ def word_weights(counts: Mapping[str, int], dfs: Mapping[str, int], N: int, sche
 
 def expand(
     weights: Mapping[str, float],
-    candidates: Iterable[tuple[str, Sequence[str]]],
+    candidates: Iterable[tuple[str, Sequence[str], int]],
     without: Container[str] = (),
     budget: int = EXPANSION,
 ) -> list[Related]:
@@ -345,22 +345,27 @@ def expand(
     ----------
     weights : mapping of str to float
         w(p) of the query's words; see `word_weights`.
-    candidates : iterable of (term, parts)
-        Each term once.
+    candidates : iterable of (term, words, n)
+        Each term once, with those of its parts that are words of the query, and its number of different parts.
     without : container of str
         The query's own terms, which have weights already.
     budget : int, default 32
         Terms of several parts at most; the words themselves, no more than the query has, are not counted.
     """
     found = []
-    for term, parts in candidates:
-        words = tuple(dict.fromkeys(part for part in parts if part in weights))
-        weight = len(words) / len(set(parts)) * sum(weights[word] for word in words) if words else 0.0
+    for term, words, n in candidates:
+        weight = 0.0
+        for word in words:
+            weight += weights.get(word, 0.0)
         if weight > 0 and term not in without:
-            found.append(Related(term, weight, words))
-    found.sort(key=lambda one: (-one.weight, one.term))
+            found.append((-len(words) / n * weight, term, words, n))
+    found.sort()
     compounds = iter(range(budget))
-    return [one for one in found if one.words == (one.term,) or next(compounds, None) is not None]
+    return [
+        Related(term, -weight, tuple(words))
+        for weight, term, words, n in found
+        if n == 1 or next(compounds, None) is not None
+    ]
 
 
 # The query's text

@@ -39,9 +39,8 @@ def test_what_is_written_comes_back(tmp_path: Path) -> None:
         assert dictionary.parts_of(term) == list(parts)
         for part in parts:
             assert term in dictionary.terms_of(part)
-            assert dictionary.df(part) == 7
+            assert dictionary.dfs([part, "nothing"]) == {part: 7}
     assert dictionary.parts_of("get") == [] == dictionary.parts_of("") == dictionary.terms_of("nothing")
-    assert dictionary.df("nothing") == 0
     assert dictionary.terms_of("user")[0] == "usersid"  # of fewest parts
     dictionary.verify()
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
@@ -76,15 +75,18 @@ def test_candidates_are_those_of_a_brute_force(tmp_path: Path) -> None:
             return len(held) / len(set(own)) * sum(weights[part] for part in held)
 
         best = sorted((weight(own) for own in parts.values()), reverse=True)[:32]
-        got = sorted((weight(own) for _, own in dictionary.candidates(weights, 32)), reverse=True)[:32]
-        assert got == pytest.approx(best)
+        found = dictionary.candidates(weights, 32)
+        assert [weight(parts[term]) for term, _, _ in found] == pytest.approx(best)
+        for term, held, n in found:
+            assert set(held) == weights.keys() & set(parts[term])
+            assert n == len(parts[term])
 
 
 def test_a_long_list_is_read_in_part(tmp_path: Path) -> None:
     parts = {f"common_w{i}": ("common", f"w{i}") for i in range(3 * READ)}
     dictionary = made(tmp_path / "d", parts)
     assert len(dictionary.terms_of("common")) == READ
-    assert dictionary.candidates({"common": 1.0, "w3000": 5.0}, 8)[0] == ("common_w3000", ["common", "w3000"])
+    assert dictionary.candidates({"common": 1.0, "w3000": 5.0}, 8)[0] == ("common_w3000", ("common", "w3000"), 2)
 
 
 def test_damage_is_an_error_and_never_a_wrong_answer(tmp_path: Path) -> None:

@@ -53,13 +53,13 @@ def test_the_weights_are_the_formula(engine: Embedded) -> None:
 
 def test_expand_by_hand() -> None:
     weights = {"web": 4.0, "socket": 2.0}
-    terms = [("websocket", ["web", "socket"]), ("websocketurl", ["web", "socket", "url"]), ("web", ["web"])]
-    terms += [("other", ["no", "part"]), ("socketsocket", ["socket", "socket"])]
+    terms = [("websocket", ["web", "socket"], 2), ("websocketurl", ["web", "socket"], 3), ("web", ["web"], 1)]
+    terms += [("other", [], 2), ("rawsocket", ["socket"], 2)]
     assert [(one.term, one.weight) for one in expand(weights, terms)] == [
         ("websocket", 6.0),
         ("web", 4.0),
         ("websocketurl", 4.0),
-        ("socketsocket", 2.0),
+        ("rawsocket", 1.0),
     ]
     assert [one.term for one in expand(weights, terms, {"websocket"}, 1)] == ["web", "websocketurl"]
     assert expand({}, terms) == [] == expand(weights, [])

@@ -10,10 +10,10 @@ import os
 import pytest
 
 try:
-    from qidf.kernels import inverter, merger, scan, scorer
+    from qidf.kernels import inverter, lookup, merger, scan, scorer
 except ImportError:
     if os.environ.get("QIDF_STRICT_BUILD") == "1":
         raise
     pytest.skip("the compiled kernels are not built here", allow_module_level=True)
 
-__all__ = ["inverter", "merger", "scan", "scorer"]
+__all__ = ["inverter", "lookup", "merger", "scan", "scorer"]

@@ -63,7 +63,7 @@ class Indices:
             found = find_field(field, index.mapping)
             if found:  # where there is no such field, the server would make one
                 document = {found.source: text} | _timestamp(index.mapping)
-                documents += artificial(index.shards, field, document, analyzer)
+                documents += artificial(index.shards, field, document, analyzer, tokens=isinstance(text, str))
         return documents
 
 

@@ -38,11 +38,12 @@ class Vectors(NamedTuple):
 
 
 def artificial(
-    shards: Iterable[Shard], field: str, document: dict[str, Any], analyzer: str = ""
+    shards: Iterable[Shard], field: str, document: dict[str, Any], analyzer: str = "", *, tokens: bool = True
 ) -> list[dict[str, Any]]:
     """Return the documents to ask `_mtermvectors` for, one a shard.
 
-    `document` holds the text where the field takes it from. Without `analyzer` it is the field's own for indexing.
+    `document` holds the text where the field takes it from. Without `analyzer` it is the field's own for indexing;
+    without `tokens` only the statistics of its terms come back.
     """
     own = {"per_field_analyzer": {field: analyzer}} if analyzer else {}
     return [
@@ -51,8 +52,8 @@ def artificial(
             "doc": document,
             "fields": [field],
             "routing": shard.routing,
-            "positions": True,
-            "offsets": True,
+            "positions": tokens,
+            "offsets": tokens,
             "payloads": False,
             "term_statistics": True,
             "field_statistics": True,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from qidf.analysis import Token
     from qidf.expansion.dictionary import Dictionary
-    from qidf.expansion.expanding import Added
+    from qidf.expansion.expanding import Added, Proposed
     from qidf.spectrum import Spectrum
 
 Expand: TypeAlias = Literal["auto", "rank", "recall", "off"]
@@ -345,7 +345,7 @@ class Engine(ABC):
             if (key := token.term.encode("utf-8", "surrogatepass")) in wanted
         ]
 
-    def _rows(self, query: str, scheme: Scheme, expand: Expand, *, unknown: bool = False) -> list[_Row]:
+    def _rows(self, query: str, scheme: Scheme, expand: Expand, *, unknown: bool = False) -> list[Row]:
         """Return the query's terms, and behind them those that it is widened by."""
         rows = self._weigh(query, scheme, unknown=unknown)
         added = self._widen(query, [row.term.term for row in rows], scheme, expand)
@@ -356,7 +356,7 @@ class Engine(ABC):
         for term, n, weight, words in added:
             own = self.idf(min(n, N), N)
             if own > 0:
-                rows.append(_Row(QueryTerm(term, 0, False), n, scale * weight / own, scale * weight, words))
+                rows.append(Row(QueryTerm(term, 0, False), n, scale * weight / own, scale * weight, words))
         return rows
 
     def _widen(self, query: str, own: Sequence[str], scheme: Scheme, expand: Expand) -> list[Added]:
@@ -364,22 +364,31 @@ class Engine(ABC):
             raise ValueError(f"expand must be one of {', '.join(EXPAND)}, got {expand!r}")
         if expand == "off" or self.dictionary is None:
             return []
-        from qidf.expansion.expanding import widen
+        from qidf.expansion.expanding import choose
 
-        return widen(self.dictionary, query, set(own), self.collection().documents, scheme, self.doc_freqs)
+        proposed, mine = self._propose(self.dictionary, query, scheme), set(own)
+        asked = [term for term in proposed.terms if term not in mine]
+        held = dict(zip(asked, self.doc_freqs(asked), strict=True)) if asked else {}
+        return choose(proposed, mine, self.collection().documents, scheme, held)
+
+    def _propose(self, dictionary: Dictionary, query: str, scheme: Scheme) -> Proposed:
+        """Return what the dictionary knows of a query."""
+        from qidf.expansion.expanding import propose
+
+        return propose(dictionary, query, scheme)
 
     def widened(self, query: str, *, q: Q | str = "auto", a: float | None = None) -> list[Added]:
         """Return the terms that `query` is widened by, heaviest first, their weights before the factor s."""
         return self._widen(query, [term.term for term in self.query_terms(query)], self.scheme(q, a), "auto")
 
-    def _scale(self, rows: Sequence[_Row], N: int, scheme: Scheme) -> float:
+    def _scale(self, rows: Sequence[Row], N: int, scheme: Scheme) -> float:
         """Return s, the factor in all weights of a query."""
         raw = sum(
             count_factor(row.term.count, scheme.a) * self.idf_q(row.n, N, scheme.q(row.term)) for row in rows if row.n
         )
         return sum(row.weight for row in rows) / raw if raw else 1.0
 
-    def _weigh(self, query: str, scheme: Scheme, *, unknown: bool = False) -> list[_Row]:
+    def _weigh(self, query: str, scheme: Scheme, *, unknown: bool = False) -> list[Row]:
         """Return the query's terms with n, boost and weight; without the unknown ones unless asked for."""
         terms = self.query_terms(query)
         N = self.collection().documents
@@ -400,10 +409,10 @@ class Engine(ABC):
         for (term, n), factor in zip(known, factors, strict=True):
             own = self.idf(n, N)
             boost = factor if self.stored_q == 1 else factor * self.idf_q(n, N, 1.0) / own if own else 0.0
-            rows[term.term] = _Row(term, n, boost, boost * own)
+            rows[term.term] = Row(term, n, boost, boost * own)
         if not unknown:
             return list(rows.values())
-        return [rows.get(term.term, _Row(term, n, 0.0, 0.0)) for term, n in zip(terms, dfs, strict=True)]
+        return [rows.get(term.term, Row(term, n, 0.0, 0.0)) for term, n in zip(terms, dfs, strict=True)]
 
     def _boosts(self, terms: Iterable[tuple[str, float]]) -> list[Clause]:
         """Return weighted terms as clauses, for an engine that multiplies by its own idf: boost = weight / idf.
@@ -427,7 +436,9 @@ class Engine(ABC):
         return clauses
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
+    """A term that a query stands for, as it is weighed; of one that widens the query, the words that brought it."""
+
     term: QueryTerm
     n: int
     boost: float

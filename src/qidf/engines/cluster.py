@@ -25,13 +25,15 @@ from qidf.cluster.indices import Index, look
 from qidf.cluster.statistics import Wanted, ask
 from qidf.cluster.steps import Asked, BusyError, RefusedError, carry_out
 from qidf.cluster.vectors import Vectors
-from qidf.engines.base import Clause, Collection, Engine, Expand, Model, encodable, has_surrogates
+from qidf.engines.base import Clause, Collection, Engine, Expand, Model, Row, encodable, has_surrogates
 from qidf.errors import EngineError, EngineWarning
 from qidf.index.search import Hit
 from qidf.rewriting.fields import Field, analyzer_name, analyzer_of, find_field, similarity_of
-from qidf.weighting import K1, B, Q, check_count
+from qidf.weighting import K1, B, Q, Scheme, check_count
 
 if TYPE_CHECKING:
+    from qidf.expansion.dictionary import Dictionary
+    from qidf.expansion.expanding import Proposed
     from qidf.spectrum import Spectrum
 
 TTL = 60.0
@@ -155,15 +157,14 @@ class Cluster(Engine):
         self._dfs: dict[str, tuple[float, int]] = {}
         self._counted: tuple[float, Collection] | None = None
         self._analyzed: tuple[str, list[Token]] = ("", [])
+        self._proposed: tuple[Any, Proposed] | None = None
 
     def analyze(self, text: str) -> list[Token]:
         with self._lock:
             last, tokens = self._analyzed
         if text != last:  # a search, its explanation and its remarks ask for the same text
-            found = self._ask(encodable(text), self._analyzer).tokens
-            tokens = [Token(token.term, token.start, token.end) for token in found]
-            with self._lock:
-                self._analyzed = text, tokens
+            (found,) = self._ask((encodable(text), self._analyzer))
+            tokens = self._keep_tokens(text, found)
         return list(tokens)
 
     def collection(self) -> Collection:
@@ -224,6 +225,36 @@ class Cluster(Engine):
             warnings.warn(f"plain BM25, for the statistics can't be had: {error}", EngineWarning, stacklevel=2)
             return hits
         return self._run(clauses, k, filter)
+
+    def _rows(self, query: str, scheme: Scheme, expand: Expand, *, unknown: bool = False) -> list[Row]:
+        if expand != "off" and self.dictionary is not None and isinstance(query, str):
+            self._ask_together(query, self._propose(self.dictionary, query, scheme).terms)
+        return super()._rows(query, scheme, expand, unknown=unknown)
+
+    def _ask_together(self, query: str, terms: Sequence[str]) -> None:
+        """Ask for a query's tokens and for the dfs of terms that it may be widened by, in one request."""
+        now = time.monotonic()
+        with self._lock:
+            is_analyzed = self._analyzed[0] == query
+            rest = [term for term in terms if term not in self._dfs or self._dfs[term][0] < now]
+            rest = list(filter(_is_askable, rest))
+        if is_analyzed or not rest:
+            return
+        text, *others = self._ask((encodable(query), self._analyzer), (rest, "keyword"))
+        self._keep_tokens(query, text)
+        with self._lock:
+            absent = {term: (now + TTL, 0) for term in rest if term not in others[0].dfs}
+            self._dfs |= absent
+
+    def _propose(self, dictionary: Dictionary, query: str, scheme: Scheme) -> Proposed:
+        key = dictionary, query, scheme
+        with self._lock:
+            last = self._proposed
+        if last is None or last[0] != key:
+            last = key, super()._propose(dictionary, query, scheme)
+            with self._lock:
+                self._proposed = last
+        return last[1]
 
     def parts(self, id: str, terms: Sequence[str]) -> list[tuple[float, int | None]]:
         index, document = self._split(id)
@@ -321,12 +352,23 @@ class Cluster(Engine):
         except EngineError:  # it ends by itself
             pass
 
-    def _ask(self, value: str | list[str], analyzer: str) -> Vectors:
-        """Return what the shards tell of a text, or of terms as they are, and keep their statistics: one request."""
-        wanted = Wanted(self._indices, quoted(self.index), {}, self.field, value, analyzer)
-        (vectors,) = carry_out(ask([wanted]), self._send)
-        self._keep(vectors)
-        return vectors
+    def _ask(self, *values: tuple[str | list[str], str]) -> list[Vectors]:
+        """Return what the shards tell of texts, or of terms as they are, each with an analyzer: one request.
+
+        Their statistics are kept.
+        """
+        indices, name = self._indices, quoted(self.index)
+        wanted = [Wanted(indices, name, {}, self.field, value, analyzer) for value, analyzer in values]
+        found = carry_out(ask(wanted), self._send)
+        for vectors in found:
+            self._keep(vectors)
+        return found
+
+    def _keep_tokens(self, text: str, vectors: Vectors) -> list[Token]:
+        tokens = [Token(token.term, token.start, token.end) for token in vectors.tokens]
+        with self._lock:
+            self._analyzed = text, tokens
+        return tokens
 
     def _send(self, asked: Asked) -> Any:
         return self._request(asked.method, unquote(asked.path), asked.params, asked.body)
@@ -346,8 +388,8 @@ class Cluster(Engine):
 
     def _count(self, terms: Sequence[str]) -> dict[str, int]:
         """Return df of terms as they are, through the one analyzer that leaves a text as it is."""
-        able = [term for term in terms if term and len(term) <= _LONGEST and not has_surrogates(term)]
-        dfs = self._ask(able, "keyword").dfs if able else {}
+        able = list(filter(_is_askable, terms))
+        dfs = self._ask((able, "keyword"))[0].dfs if able else {}
         return {term: dfs.get(term, 0) for term in terms}
 
     def _search(self, body: dict[str, Any]) -> Any:
@@ -430,6 +472,11 @@ def _values(explanation: dict[str, Any], begins: str) -> Iterator[float]:
         yield float(explanation["value"])
     for detail in explanation.get("details", ()):
         yield from _values(detail, begins)
+
+
+def _is_askable(term: str) -> bool:
+    """Return whether an index can hold a term, and so be asked about it."""
+    return 0 < len(term) <= _LONGEST and not has_surrogates(term)
 
 
 def quoted(path: str) -> str:

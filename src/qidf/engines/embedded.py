@@ -96,7 +96,7 @@ class Embedded(Engine):
         self, query: str, *, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto"
     ) -> list[tuple[str, float]]:
         own = self.index.weights(query, q=q, a=a, odds=self.model.odds)
-        added = self._widen(query, [term.term for term in self.query_terms(query)], self.scheme(q, a), expand)
+        added = self._widen(query, [term for term, _ in own], self.scheme(q, a), expand)
         return own + [(one.term, one.weight) for one in added]
 
     def explain(

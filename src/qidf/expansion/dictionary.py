@@ -2,8 +2,8 @@
 
 Terms stand by the number of their different parts, then by their bytes, so that a part's list, in order of the terms'
 numbers, begins with the terms that hold least besides. A term's text is kept with a mark at each cut that nothing shows
-(`handle·web·socket`, `get_user·name`). Some 20 bytes an identifier beyond its text: 4 for where it begins, 4 for each
-of its parts' lists, 1 for each mark.
+(`handle·web·socket`, `get_user·name`). Some 12 bytes an identifier beyond its text: 4 for where it begins, 1 for each
+mark, and in each of its parts' lists the gap to the term before, 1 to 3.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import re
 import sys
 import tempfile
 from array import array
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from heapq import nlargest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from qidf.index.container import PAGE, WIDTHS, Container, Output, blob
-from qidf.kernels import checksums
+from qidf.index.container import Container, Output, blob
+from qidf.kernels import Lookup
 
 _CUT, _ODD = "\x1f", "\x1e"
 _BETWEEN = re.compile(r"[\W_]+|\x1f")
 
 READ = 1024
 """Terms of a part's list that a look-up reads."""
+
+Candidate: TypeAlias = tuple[str, tuple[str, ...], int]
+"""A term that is made of words of a query: (term, those words, how many different parts it has)."""
 
 
 class About(NamedTuple):
@@ -96,9 +96,9 @@ def write(path: str, about: About, parts: Mapping[str, Sequence[str]], dfs: Mapp
             output.add("parts.data", data)
             output.add("parts.offsets", _little(offsets))
             output.add("parts.docs", _little(array("I", [min(dfs.get(by_bytes[n], 0), 2**32 - 1) for n in names])))
-            sizes = (len(lists[by_bytes[name]]) for name in names)
-            output.add("lists.offsets", _little(array("Q", accumulate(sizes, initial=0))))
-            output.stream("lists.terms", (_little(lists[by_bytes[name]]) for name in names))
+            ends = array("Q", [0])
+            output.stream("lists.data", _counted((varints(lists[by_bytes[name]]) for name in names), ends))
+            output.add("lists.offsets", _little(ends))
             size = output.finish({"about": about._asdict(), "groups": groups, "terms": len(texts), "parts": len(names)})
             file.flush()
             os.fsync(file.fileno())
@@ -107,6 +107,38 @@ def write(path: str, about: About, parts: Mapping[str, Sequence[str]], dfs: Mapp
         os.unlink(aside)
         raise
     return size
+
+
+def varints(numbers: array[int]) -> bytes:
+    """Return ascending numbers as the gaps between them, in bytes of 7 bits, low bits first (LEB128)."""
+    if len(numbers) < _FEW:
+        out, last = bytearray(), -1
+        for number in numbers:
+            gap, last = number - last - 1, number
+            while gap > 127:
+                out.append(gap & 127 | 128)
+                gap >>= 7
+            out.append(gap)
+        return bytes(out)
+    import numpy as np
+
+    places = np.frombuffer(numbers, np.uint32).astype(np.int64)
+    gaps = places - np.concatenate([[-1], places[:-1]]) - 1
+    pieces = gaps[:, None] >> np.arange(0, 35, 7)
+    more = pieces > 127
+    keep = np.concatenate([np.ones((len(gaps), 1), bool), more[:, :-1]], axis=1)
+    encoded: bytes = (pieces & 127 | np.where(more, 128, 0)).astype(np.uint8)[keep].tobytes()
+    return encoded
+
+
+_FEW = 32  # numbers of a list that are sooner encoded one by one
+
+
+def _counted(pieces: Iterable[bytes], ends: array[int]) -> Iterator[bytes]:
+    """Yield pieces, and note where each ends."""
+    for piece in pieces:
+        ends.append(ends[-1] + len(piece))
+        yield piece
 
 
 def _little(numbers: array[Any]) -> array[Any]:
@@ -148,7 +180,7 @@ class Dictionary(Container):
         The file is missing, half-written, damaged or something else; a page says so when it is read.
     """
 
-    magic = b"QIDFDIC1"
+    magic = b"QIDFDIC2"
     required = (
         "terms.data",
         "terms.slots",
@@ -156,7 +188,7 @@ class Dictionary(Container):
         "parts.offsets",
         "parts.docs",
         "lists.offsets",
-        "lists.terms",
+        "lists.data",
     )
 
     def __init__(self, path: str) -> None:
@@ -168,7 +200,7 @@ class Dictionary(Container):
             groups = sorted((int(n), int(start)) for n, start in self.footer["groups"].items())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self.damaged("its footer can't be read") from error
-        self._sizes = [n for n, _ in groups]
+        sizes = [n for n, _ in groups]
         self._starts = [start for _, start in groups]
         counts = {name: count for name, (_, count) in self.arrays.items()}
         if (
@@ -177,15 +209,11 @@ class Dictionary(Container):
             or counts["lists.offsets"] != self.parts + 1
             or counts["parts.docs"] != self.parts
             or self._starts != sorted(self._starts)
-            or (self.terms and self._starts[:1] != [0])
+            or (self.terms and (self._starts[:1] != [0] or sizes[0] < 1))
+            or (groups and not 0 <= self._starts[-1] <= self.terms)
         ):
             raise self.damaged("its arrays do not fit each other")
-        self._checked = bytearray(self.sums[1])
-        self._places = {
-            name: (offset, count * WIDTHS.get(name.rpartition(".")[2], 8))
-            for name, (offset, count) in self.arrays.items()
-        }
-        self._part = lru_cache(maxsize=1 << 14)(self._find_part)
+        self._lookup = Lookup(self.map, self.name, self.arrays, self._starts, sizes)
 
     def __len__(self) -> int:
         return self.terms
@@ -207,107 +235,51 @@ class Dictionary(Container):
                     high = middle
         return []
 
-    def df(self, part: str) -> int:
-        """Return how many documents hold a part, alone or inside a term, when the dictionary was made; 0 if unknown."""
-        number = self._part(part)
-        return int.from_bytes(self._bytes("parts.docs", 4 * number, 4 * number + 4), "little") if number >= 0 else 0
+    def dfs(self, parts: Iterable[str]) -> dict[str, int]:
+        """Return how many documents held each part, alone or inside a term, when it was made; the known ones alone."""
+        return {part: self._lookup.df(ordinal) for part, ordinal in self._ordinals(parts).items()}
 
     def terms_of(self, part: str, most: int = READ) -> list[str]:
         """Return the terms that hold a part, those of fewest parts first."""
-        return [self._term(number)[0] for number in self._list(part, most)]
+        found = self._ordinals([part]).values()
+        return [self._term(number)[0] for ordinal in found for number in self._lookup.terms_of(ordinal, most)]
 
-    def candidates(self, weights: Mapping[str, float], most: int) -> list[tuple[str, list[str]]]:
-        """Return the terms that are made of weighted words and might be among the `most` heaviest, with their parts.
+    def candidates(self, weights: Mapping[str, float], most: int) -> list[Candidate]:
+        """Return the `most` terms with the highest k/n · Σ w(p), best first (`qidf.weighting.expand`).
 
-        Of each word's list the first 1,024 terms are read: where a word is part of more, those with more parts, which
-        weigh less, are found only through another word.
+        Of each word's list the first `READ` terms are looked at: where a word is part of more, those with more parts,
+        which weigh less, are found only through another word, and stand where that word alone puts them.
         """
-        sums: dict[int, float] = {}
-        counts: dict[int, int] = {}
-        once: set[int] = set()
-        twice: set[int] = set()
-        singles: dict[int, float] = {}
-        read = []
-        for word, weight in weights.items():
-            own = self._list(word, READ)
-            if own:
-                found = set(own)
-                twice |= once & found
-                once |= found
-                singles.update(dict.fromkeys(own[:most], weight))
-                read.append((found, weight))
-        for found, weight in read:
-            for number in found & twice:
-                sums[number] = sums.get(number, 0.0) + weight
-                counts[number] = counts.get(number, 0) + 1
-        for number, weight in singles.items():
-            if number not in twice:
-                sums[number], counts[number] = weight, 1
-        near = nlargest(most + most // 2, sums, key=lambda number: counts[number] * sums[number] / self._size(number))
-        return [self._term(number) for number in near]
+        found = self._ordinals(weights)
+        words = list(found)
+        out = []
+        ordinals, own = list(found.values()), [weights[word] for word in words]
+        for term, held, n, number in self._lookup.related(words, ordinals, own, READ, most):
+            if number >= 0:  # a list that was read in part may name it further on
+                parts = self._term(number)[1]
+                held = tuple([word for word in words if word in parts])
+            out.append((term, held, n))
+        return out
 
     def verify(self) -> None:
         """Read every page and every entry; IndexCorruptError where one is not what was written."""
         super().verify()
         for number in range(self.terms):
             self._term(number)
+        for ordinal in range(self.parts):
+            self._lookup.terms_of(ordinal, self.terms)
 
-    # bytes
-
-    def _size(self, number: int) -> int:
-        return self._sizes[bisect_right(self._starts, number) - 1]
-
-    def _find_part(self, part: str) -> int:
-        wanted = part.encode("utf-8", "surrogatepass")
-        low, high = 0, self.parts
-        while low < high:
-            middle = (low + high) // 2
-            own = self._bytes("parts.data", *self._pair("parts.offsets", 8, middle))
-            if own == wanted:
-                return middle
-            if own < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return -1
-
-    def _list(self, part: str, most: int) -> Sequence[int]:
-        number = self._part(part)
-        if number < 0:
-            return ()
-        start, end = self._pair("lists.offsets", 8, number)
-        raw = self._bytes("lists.terms", 4 * start, 4 * min(end, start + most))
-        found = array("I", raw)
-        found = _little(found)
-        if found and not max(found) < self.terms:
-            raise self.damaged("a list names a term that is not there")
-        return found
+    def _ordinals(self, parts: Iterable[str]) -> dict[str, int]:
+        """Return the number of each known part."""
+        parts = list(parts)
+        found = self._lookup.ordinals([part.encode("utf-8", "surrogatepass") for part in parts])
+        return {part: ordinal for part, ordinal in zip(parts, found, strict=True) if ordinal >= 0}
 
     def _term(self, number: int) -> tuple[str, list[str]]:
-        start, end = self._pair("terms.slots", 4, number)
         try:
-            return _unpack(self._bytes("terms.data", start, end).decode("utf-8", "surrogatepass"))
+            return _unpack(self._lookup.packed(number).decode("utf-8", "surrogatepass"))
         except UnicodeDecodeError as error:
             raise self.damaged("a term is no text") from error
 
-    def _pair(self, name: str, width: int, number: int) -> tuple[int, int]:
-        """Return a number of an array and the one behind it: where something begins and ends."""
-        both = self._bytes(name, width * number, width * (number + 2))
-        return int.from_bytes(both[:width], "little"), int.from_bytes(both[width:], "little")
 
-    def _bytes(self, name: str, start: int, end: int) -> bytes:
-        """Return bytes of an array, checked against their pages' checksums the first time."""
-        offset, length = self._places[name]
-        if not 0 <= start <= end <= length:
-            raise self.damaged(f"an entry of {name} lies outside")
-        checked = self._checked
-        for page in range((offset + start) // PAGE, (offset + end + PAGE - 1) // PAGE):
-            if not checked[page]:
-                at = self.sums[0] + 8 * page
-                if checksums(self.map[page * PAGE : (page + 1) * PAGE]) != self.map[at : at + 8]:
-                    raise self.damaged("a page is not what was written")
-                checked[page] = 1
-        return self.map[offset + start : offset + end]
-
-
-__all__ = ["READ", "About", "Dictionary", "write"]
+__all__ = ["READ", "About", "Candidate", "Dictionary", "write"]

@@ -1,24 +1,20 @@
 """From a query to the terms that it is widened by: a dictionary's terms, weighed by `qidf.weighting.expand`.
 
-    proposed = propose(dictionary, query, scheme)     which terms' df must be known
-    choose(proposed, own, N, scheme, held)            those that are added, with their weights
-
-`widen` does both for an engine that tells dfs when asked.
+proposed = propose(dictionary, query, scheme)     which terms' df must be known
+choose(proposed, own, N, scheme, held)            those that are added, with their weights
 """
 
 # ruff: noqa: N803 (N is the literature's letter)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qidf.weighting import EXPANSION, Scheme, expand, word_weights
 
 if TYPE_CHECKING:
-    from qidf.expansion.dictionary import Dictionary
-
-DocFreqs = Callable[[Sequence[str]], list[int]]
+    from qidf.expansion.dictionary import Candidate, Dictionary
 
 WORDS = 256
 """Different words of a query that are looked up, those of the largest weights: a longer text is no question."""
@@ -42,17 +38,23 @@ class Proposed(NamedTuple):
         The query's words, identifiers taken apart.
     shares : mapping of str to float
         Of the documents that were read, how many hold each of them, alone or as a part.
-    candidates : sequence of (term, parts)
+    candidates : sequence of Candidate
+    documents : int
+        N when the dictionary was made.
+    weights : mapping of str to float
+        w(p) of the words then.
     """
 
     counts: Mapping[str, int]
     shares: Mapping[str, float]
-    candidates: Sequence[tuple[str, Sequence[str]]]
+    candidates: Sequence[Candidate]
+    documents: int
+    weights: Mapping[str, float]
 
     @property
     def terms(self) -> list[str]:
         """The terms whose df has to be known: the words themselves, then the candidates."""
-        return list(dict.fromkeys([*self.counts, *(term for term, _ in self.candidates)]))
+        return list(dict.fromkeys([*self.counts, *(one[0] for one in self.candidates)]))
 
 
 def propose(dictionary: Dictionary, query: str, scheme: Scheme, budget: int = EXPANSION) -> Proposed:
@@ -62,12 +64,12 @@ def propose(dictionary: Dictionary, query: str, scheme: Scheme, budget: int = EX
     about = dictionary.about
     read = about.read or about.documents or 1
     counts: Mapping[str, int] = Counter(take_apart(query))
-    shares = {word: n / read for word in counts if (n := dictionary.df(word))}
+    shares = {word: n / read for word, n in dictionary.dfs(counts).items() if n}
     weights = word_weights(counts, _dfs(shares, about.documents), about.documents, scheme)
     if len(weights) > WORDS:
         weights = dict(sorted(weights.items(), key=lambda item: -item[1])[:WORDS])
         counts = {word: count for word, count in counts.items() if word in weights}
-    return Proposed(counts, shares, dictionary.candidates(weights, 2 * budget))
+    return Proposed(counts, shares, dictionary.candidates(weights, 2 * budget), about.documents, weights)
 
 
 def choose(
@@ -93,25 +95,17 @@ def choose(
     held : mapping of str to int
         df of `proposed.terms`; one that is missing counts as 0.
     """
-    counts, shares, candidates = proposed
+    counts, shares, candidates, documents, weights = proposed
     plain = [word for word in counts if word not in own and held.get(word)]
-    dfs = {**{word: held[word] for word in plain}, **_dfs(shares, N)}
-    words = [(word, [word]) for word in plain]
-    compounds = [(term, parts) for term, parts in candidates if held.get(term) and term not in counts]
+    if documents != N or not shares.keys() >= set(plain):
+        dfs = {**{word: held[word] for word in plain}, **_dfs(shares, N)}
+        weights = word_weights(counts, dfs, N, scheme)
+    words = [(word, (word,), 1) for word in plain]
+    compounds = [one for one in candidates if held.get(one[0]) and one[0] not in counts]
     return [
         Added(one.term, held[one.term], one.weight, one.words)
-        for one in expand(word_weights(counts, dfs, N, scheme), [*words, *compounds], own, budget)
+        for one in expand(weights, [*words, *compounds], own, budget)
     ]
-
-
-def widen(
-    dictionary: Dictionary, query: str, own: Container[str], N: int, scheme: Scheme, doc_freqs: DocFreqs
-) -> list[Added]:
-    """Return what `choose` makes of what `propose` finds; `doc_freqs`, an engine's own, is asked once."""
-    proposed = propose(dictionary, query, scheme)
-    asked = [term for term in proposed.terms if term not in own]
-    held = dict(zip(asked, doc_freqs(asked), strict=True)) if asked else {}
-    return choose(proposed, own, N, scheme, held)
 
 
 def _dfs(shares: Mapping[str, float], N: int) -> dict[str, int]:

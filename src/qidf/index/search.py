@@ -301,9 +301,13 @@ class Index:
     @_of_one_commit
     def doc_freqs(self, terms: Sequence[str]) -> list[int]:
         """Return in how many documents each of `terms` stands, as the analyzer gives them (lowercase)."""
-        return [
-            sum(s.reader.df(t) for s, t in zip(self._segments, row, strict=True) if t >= 0) for row in self._find(terms)
-        ]
+        dfs = [0] * len(terms)
+        for segment in self._segments:
+            find, df = segment.reader.ordinal, segment.reader.df
+            for i, term in enumerate(terms):
+                if (ordinal := find(term)) >= 0:
+                    dfs[i] += df(ordinal)
+        return dfs
 
     @_of_one_commit
     def spectrum(self) -> Spectrum:

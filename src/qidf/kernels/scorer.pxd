@@ -16,6 +16,10 @@ cdef inline int by_bytes(const uint8_t* a, size_t n, const uint8_t* b, size_t m)
         return c
     return (n > m) - (n < m)
 
+cdef int touch_pages(
+    const uint8_t* base, size_t pages, const uint64_t* sums, uint8_t* seen, const void* start, size_t length
+) noexcept nogil
+
 @cython.final
 cdef class Reader:
     cdef readonly Py_ssize_t documents

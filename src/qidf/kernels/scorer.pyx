@@ -58,6 +58,26 @@ cdef inline uint64_t page_sum(const uint8_t* page) noexcept nogil:
     return a + b + c + d
 
 
+cdef int touch_pages(
+    const uint8_t* base, size_t pages, const uint64_t* sums, uint8_t* seen, const void* start, size_t length
+) noexcept nogil:
+    """Check the pages of `length` bytes from `start` that nobody has touched yet; BAD where one is not what was written."""
+    cdef size_t page, stop
+    if length == 0:
+        return 0
+    page = <size_t>(<const uint8_t*>start - base) // PAGE
+    stop = (<size_t>(<const uint8_t*>start - base) + length - 1) // PAGE
+    while page <= stop:
+        if page >= pages:
+            return BAD
+        if not seen[page]:
+            if page_sum(base + page * PAGE) != sums[page]:
+                return BAD
+            seen[page] = 1
+        page += 1
+    return 0
+
+
 def checksums(const uint8_t[::1] data):
     """Return the checksums of the pages of `data`, whose length is a multiple of 4096 bytes, as bytes (uint64 each)."""
     cdef Py_ssize_t pages = data.shape[0] // PAGE, i
@@ -168,19 +188,7 @@ cdef class Reader:
         return self.base + <size_t>offset
 
     cdef int touch(self, const void* start, size_t length) noexcept nogil:
-        """Check the pages of `length` bytes from `start` that nobody has touched yet."""
-        cdef size_t page, stop
-        if length == 0:
-            return 0
-        page = <size_t>(<const uint8_t*>start - self.base) // PAGE
-        stop = (<size_t>(<const uint8_t*>start - self.base) + length - 1) // PAGE
-        while page <= stop:
-            if not self.seen[page]:
-                if page >= self.pages or page_sum(self.base + page * PAGE) != self.sums[page]:
-                    return BAD
-                self.seen[page] = 1
-            page += 1
-        return 0
+        return touch_pages(self.base, self.pages, self.sums, self.seen, start, length)
 
     cdef object damaged(self, str what):
         return IndexCorruptError(f"{self.name}: damaged {what}")

@@ -1,12 +1,13 @@
 """The kernels in plain Python: the tests' oracle, and what runs where nothing could be compiled. Slower, never wrong.
 
-The same names and results as `scan`, `inverter`, `scorer` and `merger`, down to the bits of a score and the bytes of a
-segment.
+The same names and results as `scan`, `inverter`, `scorer`, `merger` and `lookup`, down to the bits of a score and the
+bytes of a segment.
 """
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -680,6 +681,154 @@ class Merger:
 
 
 # Queries to known terms
+
+
+class Lookup:
+    """The terms of a dictionary in a buffer (a map of its file).
+
+    `arrays` gives (offset in bytes, number of items) of each array by name; terms of `sizes[i]` different parts begin
+    at number `starts[i]`. The caller has checked the footer that they come from.
+    """
+
+    def __init__(
+        self, buffer: Any, name: str, arrays: dict[str, tuple[int, int]], starts: list[int], sizes: list[int]
+    ) -> None:
+        self._map, self._name, self._arrays = memoryview(buffer), name, arrays
+        self._starts, self._sizes = starts, sizes
+        self._pages = arrays["pages"][1]
+        self._seen = bytearray(self._pages)
+        self._terms, self._parts = arrays["terms.slots"][1] - 1, arrays["parts.offsets"][1] - 1
+        for name, width in _LOOKUP.items():
+            offset, items = arrays[name]
+            if min(offset, items) < 0 or offset % width or offset + items * width > len(self._map):
+                raise self._damaged(f"array {name} does not fit")
+        if arrays["lists.offsets"][1] != self._parts + 1 or arrays["parts.docs"][1] != self._parts:
+            raise self._damaged("its arrays do not fit each other")
+
+    def ordinals(self, words: list[bytes]) -> list[int]:
+        """Return the number of each word among the parts, -1 for one that is none."""
+        return [self._find(word) for word in words]
+
+    def df(self, ordinal: int) -> int:
+        """Return how many documents hold a part."""
+        if not 0 <= ordinal < self._parts:
+            raise self._damaged("its parts are not what was written")
+        return self._number("parts.docs", ordinal)
+
+    def terms_of(self, ordinal: int, most: int) -> list[int]:
+        """Return the numbers of the first terms that hold a part."""
+        if not 0 <= ordinal < self._parts:
+            raise self._damaged("a list is not what was written")
+        start, stop = self._number("lists.offsets", ordinal), self._number("lists.offsets", ordinal + 1)
+        out: list[int] = []
+        number = gap = shift = 0
+        for byte in self._bytes("lists.data", start, min(stop, start + 5 * most)):
+            if len(out) == most:
+                break
+            gap |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                number += gap
+                if number >= self._terms:
+                    raise self._damaged("a list is not what was written")
+                out.append(number)
+                number, gap, shift = number + 1, 0, 0
+            elif shift > 28:
+                raise self._damaged("a list is not what was written")
+        if shift and len(out) < most:
+            raise self._damaged("a list is not what was written")
+        return out
+
+    def packed(self, number: int) -> bytes:
+        """Return a term with its marks, as it stands in the file."""
+        if not 0 <= number < self._terms:
+            raise self._damaged("its terms are not what was written")
+        return self._bytes("terms.data", self._number("terms.slots", number), self._number("terms.slots", number + 1))
+
+    def related(
+        self, words: list[str], ordinals: list[int], weights: list[float], read: int, most: int
+    ) -> list[tuple[str, tuple[str, ...], int, int]]:
+        """Return the `most` terms with the highest k/n · Σ weight; see `lookup`."""
+        if read < 1:
+            return []
+        known = self._terms
+        held: dict[int, list[int]] = {}
+        totals: dict[int, float] = {}  # no `sum`, which newer Pythons compensate
+        for i, ordinal in enumerate(ordinals):
+            numbers = self.terms_of(ordinal, read + 1)
+            if len(numbers) > read:
+                known = min(known, numbers[read - 1])
+            for number in numbers[:read]:
+                held.setdefault(number, []).append(i)
+                totals[number] = totals.get(number, 0.0) + weights[i]
+        scores = {number: len(own) * totals[number] / self._size(number) for number, own in held.items()}
+        best = sorted(held, key=lambda number: (-scores[number], number))[: max(0, most)]
+        return [
+            (
+                self._text(number),
+                tuple([words[i] for i in held[number]]),
+                self._size(number),
+                -1 if number <= known else number,
+            )
+            for number in best
+        ]
+
+    def _damaged(self, why: str) -> IndexCorruptError:
+        return IndexCorruptError(f"{self._name} is damaged: {why}")
+
+    def _size(self, number: int) -> int:
+        return self._sizes[bisect_right(self._starts, number) - 1]
+
+    def _text(self, number: int) -> str:
+        try:
+            return self.packed(number).partition(b"\x1e")[0].replace(b"\x1f", b"").decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise self._damaged("a term is no text") from None
+
+    def _find(self, word: bytes) -> int:
+        low, high = 0, self._parts
+        while low < high:
+            middle = (low + high) // 2
+            start, stop = self._number("parts.offsets", middle), self._number("parts.offsets", middle + 1)
+            own = self._bytes("parts.data", start, stop)
+            if own == word:
+                return middle
+            if own < word:
+                low = middle + 1
+            else:
+                high = middle
+        return -1
+
+    def _number(self, name: str, i: int) -> int:
+        width = _LOOKUP[name]
+        return int.from_bytes(self._bytes(name, width * i, width * (i + 1)), "little")
+
+    def _bytes(self, name: str, start: int, stop: int) -> bytes:
+        """Return bytes of an array, checked against their pages' checksums the first time."""
+        offset, items = self._arrays[name]
+        if not 0 <= start <= stop <= items * _LOOKUP[name]:
+            raise self._damaged(f"an entry of {name} lies outside")
+        for page in range((offset + start) // _PAGE, (offset + stop + _PAGE - 1) // _PAGE if stop > start else 0):
+            if page >= self._pages:
+                raise self._damaged("a page is not what was written")
+            if not self._seen[page]:
+                at = self._arrays["pages"][0] + 8 * page
+                if checksums(self._map[page * _PAGE : (page + 1) * _PAGE]) != bytes(self._map[at : at + 8]):
+                    raise self._damaged("a page is not what was written")
+                self._seen[page] = 1
+        return bytes(self._map[offset + start : offset + stop])
+
+
+_LOOKUP = {
+    "terms.data": 1,
+    "terms.slots": 4,
+    "parts.data": 1,
+    "parts.offsets": 8,
+    "parts.docs": 4,
+    "lists.data": 1,
+    "lists.offsets": 8,
+}
+"""The arrays that a look-up reads, and the width of their items."""
 
 
 def analyze(

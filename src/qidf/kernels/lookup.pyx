@@ -1,0 +1,359 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The compiled look-up of an identifier dictionary: from words to the terms that are made of them, heaviest first.
+
+Everything is read straight from the map. A page is checked against its checksum when it is first touched, and every
+number before it is used. The formula stands in `related`; what the arrays hold, in `qidf.expansion.dictionary`.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+
+from qidf.kernels.scorer cimport by_bytes, touch_pages
+
+from qidf.errors import IndexCorruptError
+
+cdef enum:
+    PART_ENDS = 0x1F
+    PARTS_FOLLOW = 0x1E
+
+cdef struct Cursor:
+    uint32_t number
+    Py_ssize_t word
+
+
+cdef inline bint behind(Cursor a, Cursor b) noexcept nogil:
+    return a.number > b.number or (a.number == b.number and a.word > b.word)
+
+
+cdef inline void settle(Cursor* heap, Py_ssize_t n) noexcept nogil:
+    """Restore the heap whose root comes first, from the root."""
+    cdef Cursor moved = heap[0]
+    cdef Py_ssize_t i = 0, child = 1
+    while child < n:
+        if child + 1 < n and behind(heap[child], heap[child + 1]):
+            child += 1
+        if not behind(moved, heap[child]):
+            break
+        heap[i] = heap[child]
+        i = child
+        child = 2 * i + 1
+    heap[i] = moved
+
+
+@cython.final
+cdef class Lookup:
+    """The terms of a dictionary in a buffer (a map of its file).
+
+    `arrays` gives (offset in bytes, number of items) of each array by name; terms of `sizes[i]` different parts begin at
+    number `starts[i]`. The caller has checked the footer that they come from. IndexCorruptError where a page is not what
+    was written.
+    """
+
+    cdef Py_buffer view
+    cdef bint viewed
+    cdef str name
+    cdef const uint8_t* base
+    cdef size_t size, pages, terms, parts, term_bytes, part_bytes, list_bytes, groups
+    cdef const uint64_t* sums
+    cdef uint8_t* seen
+    cdef const uint8_t* term_data
+    cdef const uint32_t* term_offsets
+    cdef const uint8_t* part_data
+    cdef const uint64_t* part_offsets
+    cdef const uint32_t* part_docs
+    cdef const uint8_t* list_data
+    cdef const uint64_t* list_offsets
+    cdef uint64_t* starts
+    cdef uint64_t* sizes
+
+    def __cinit__(self, buffer, str name, dict arrays, list starts, list sizes):
+        cdef size_t i
+        self.viewed = False
+        PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
+        self.viewed = True
+        self.base = <const uint8_t*>self.view.buf
+        self.size = self.view.len
+        self.name = name
+        self.pages = arrays["pages"][1]
+        self.sums = <const uint64_t*>self.place(arrays, "pages", 8)
+        self.seen = <uint8_t*>calloc(self.pages + 1, 1)
+        self.groups = len(starts)
+        self.starts = <uint64_t*>malloc((self.groups + 1) * sizeof(uint64_t))
+        self.sizes = <uint64_t*>malloc((self.groups + 1) * sizeof(uint64_t))
+        if self.seen == NULL or self.starts == NULL or self.sizes == NULL:
+            raise MemoryError("no memory for the state of the pages")
+        for i in range(self.groups):
+            self.starts[i] = starts[i]
+            self.sizes[i] = sizes[i]
+        self.terms = arrays["terms.slots"][1] - 1
+        self.parts = arrays["parts.offsets"][1] - 1
+        if arrays["lists.offsets"][1] != self.parts + 1 or arrays["parts.docs"][1] != self.parts:
+            raise self.damaged("its arrays do not fit each other")
+        self.term_bytes = arrays["terms.data"][1]
+        self.term_data = self.place(arrays, "terms.data", 1)
+        self.term_offsets = <const uint32_t*>self.place(arrays, "terms.slots", 4)
+        self.part_bytes = arrays["parts.data"][1]
+        self.part_data = self.place(arrays, "parts.data", 1)
+        self.part_offsets = <const uint64_t*>self.place(arrays, "parts.offsets", 8)
+        self.part_docs = <const uint32_t*>self.place(arrays, "parts.docs", 4)
+        self.list_bytes = arrays["lists.data"][1]
+        self.list_data = self.place(arrays, "lists.data", 1)
+        self.list_offsets = <const uint64_t*>self.place(arrays, "lists.offsets", 8)
+
+    def __dealloc__(self):
+        free(self.seen)
+        free(self.starts)
+        free(self.sizes)
+        if self.viewed:
+            PyBuffer_Release(&self.view)
+
+    cdef const uint8_t* place(self, dict arrays, str name, size_t width) except NULL:
+        offset, items = arrays[name]
+        if items < 0 or offset < 0 or offset % width or offset + items * width > self.size:
+            raise self.damaged(f"array {name} does not fit")
+        return self.base + <size_t>offset
+
+    cdef object damaged(self, str why):
+        return IndexCorruptError(f"{self.name} is damaged: {why}")
+
+    cdef int touch(self, const void* start, size_t length) noexcept nogil:
+        return touch_pages(self.base, self.pages, self.sums, self.seen, start, length)
+
+    cdef const uint8_t* span(
+        self, const uint64_t* offsets, const uint8_t* data, size_t size, size_t n, size_t* length
+    ) noexcept nogil:
+        """Item n of a blob of `size` bytes; its bytes are not checked yet. NULL where it is not what was written."""
+        if self.touch(offsets + n, 16) < 0 or offsets[n] > offsets[n + 1] or offsets[n + 1] > size:
+            return NULL
+        length[0] = offsets[n + 1] - offsets[n]
+        return data + offsets[n]
+
+    cdef int64_t find(self, const uint8_t* word, size_t length) noexcept nogil:
+        cdef size_t low = 0, high = self.parts, middle, n = 0
+        cdef const uint8_t* found
+        cdef int c
+        while low < high:
+            middle = (low + high) // 2
+            found = self.span(self.part_offsets, self.part_data, self.part_bytes, middle, &n)
+            if found == NULL or self.touch(found, n) < 0:
+                return -2
+            c = by_bytes(found, n, word, length)
+            if c == 0:
+                return middle
+            if c < 0:
+                low = middle + 1
+            else:
+                high = middle
+        return -1
+
+    cdef Py_ssize_t read_list(self, int64_t part, uint32_t* out, Py_ssize_t most) noexcept nogil:
+        """The first `most` numbers of a part's list, how many there are of them; -1 where it is not what was written."""
+        cdef size_t n = 0, at = 0
+        cdef uint64_t number = 0, gap
+        cdef int shift
+        cdef Py_ssize_t count = 0
+        cdef const uint8_t* data
+        cdef uint8_t byte
+        if part < 0 or part >= <int64_t>self.parts:
+            return -1
+        data = self.span(self.list_offsets, self.list_data, self.list_bytes, part, &n)
+        if data == NULL or self.touch(data, n if n < <size_t>(5 * most) else <size_t>(5 * most)) < 0:
+            return -1
+        while at < n and count < most:
+            gap = 0
+            shift = 0
+            while True:
+                if at >= n or shift > 28:
+                    return -1
+                byte = data[at]
+                at += 1
+                gap |= <uint64_t>(byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+            number += gap
+            if number >= self.terms:
+                return -1
+            out[count] = number
+            count += 1
+            number += 1
+        return count
+
+    def ordinals(self, list words):
+        """Return the number of each word among the parts, -1 for one that is none."""
+        cdef bytes word
+        cdef int64_t found
+        out = []
+        for word in words:
+            found = self.find(<const uint8_t*><const char*>word, len(word))
+            if found < -1:
+                raise self.damaged("its parts are not what was written")
+            out.append(found)
+        return out
+
+    def df(self, int64_t ordinal):
+        """Return how many documents hold a part."""
+        if ordinal < 0 or ordinal >= <int64_t>self.parts or self.touch(self.part_docs + ordinal, 4) < 0:
+            raise self.damaged("its parts are not what was written")
+        return self.part_docs[ordinal]
+
+    def terms_of(self, int64_t ordinal, Py_ssize_t most):
+        """Return the numbers of the first terms that hold a part."""
+        cdef Py_ssize_t count, i
+        cdef uint32_t* out = <uint32_t*>malloc((most + 1) * sizeof(uint32_t))
+        if out == NULL:
+            raise MemoryError("no memory for a list")
+        try:
+            count = self.read_list(ordinal, out, most)
+            if count < 0:
+                raise self.damaged("a list is not what was written")
+            return [out[i] for i in range(count)]
+        finally:
+            free(out)
+
+    cdef const uint8_t* term(self, size_t number, size_t* length) except NULL:
+        cdef const uint32_t* at = self.term_offsets + number
+        if number >= self.terms or self.touch(at, 8) < 0 or at[0] > at[1] or at[1] > self.term_bytes:
+            raise self.damaged("its terms are not what was written")
+        if self.touch(self.term_data + at[0], at[1] - at[0]) < 0:
+            raise self.damaged("its terms are not what was written")
+        length[0] = at[1] - at[0]
+        return self.term_data + at[0]
+
+    def packed(self, size_t number):
+        """Return a term with its marks, as it stands in the file."""
+        cdef size_t n = 0
+        cdef const uint8_t* data = self.term(number, &n)
+        return (<const char*>data)[:n]
+
+    cdef str text(self, size_t number):
+        """A term without its marks."""
+        cdef size_t n = 0, i, used = 0
+        cdef const uint8_t* data = self.term(number, &n)
+        cdef char* out = <char*>malloc(n + 1)
+        if out == NULL:
+            raise MemoryError("no memory for a term")
+        try:
+            for i in range(n):
+                if data[i] == PARTS_FOLLOW:
+                    break
+                if data[i] != PART_ENDS:
+                    out[used] = data[i]
+                    used += 1
+            return PyUnicode_DecodeUTF8(out, used, "surrogatepass")
+        except UnicodeDecodeError:
+            raise self.damaged("a term is no text") from None
+        finally:
+            free(out)
+
+    def related(self, list words, list ordinals, list weights, Py_ssize_t read, Py_ssize_t most):
+        """Return the `most` terms with the highest k/n · Σ weight, best first, ties in the order of their numbers.
+
+        Σ is over those k of the given parts that a term holds, n are its different parts. Of each part's list the first
+        `read` terms are looked at. Each comes as (term, those of `words` that it holds, n, number), the number -1 where no
+        list that was read in part could have named it.
+        """
+        cdef Py_ssize_t given = len(ordinals), i, j, found = 0, live = 0, group = 0, low, high, middle
+        cdef uint32_t* numbers = NULL
+        cdef Py_ssize_t* counts = NULL
+        cdef Py_ssize_t* at = NULL
+        cdef double* weight = NULL
+        cdef Cursor* heap = NULL
+        cdef double* scores = NULL
+        cdef uint32_t* best = NULL
+        cdef uint32_t number
+        cdef uint64_t known = <uint64_t>-1          # beyond it a list that was read in part may say more
+        cdef double total, score
+        cdef Py_ssize_t held, room = read + 1       # one more tells whether a list goes on
+        if not given or most < 1 or read < 1:
+            return []
+        numbers = <uint32_t*>malloc(given * room * sizeof(uint32_t))
+        counts = <Py_ssize_t*>calloc(given, sizeof(Py_ssize_t))
+        at = <Py_ssize_t*>calloc(given, sizeof(Py_ssize_t))
+        weight = <double*>malloc(given * sizeof(double))
+        heap = <Cursor*>malloc(given * sizeof(Cursor))
+        scores = <double*>malloc(most * sizeof(double))
+        best = <uint32_t*>malloc(most * sizeof(uint32_t))
+        try:
+            if numbers == NULL or counts == NULL or at == NULL or weight == NULL or heap == NULL or scores == NULL or best == NULL:
+                raise MemoryError("no memory for a look-up")
+            for i in range(given):
+                weight[i] = weights[i]
+                counts[i] = self.read_list(ordinals[i], numbers + i * room, room)
+                if counts[i] < 0:
+                    raise self.damaged("a list is not what was written")
+                if counts[i] == room:
+                    counts[i] = read
+                    if numbers[i * room + read - 1] < known:
+                        known = numbers[i * room + read - 1]
+                if counts[i]:
+                    heap[live].number = numbers[i * room]
+                    heap[live].word = i
+                    live += 1
+            # The words come in order, but their first numbers need not: sort what is there by insertion.
+            for i in range(1, live):
+                j = i
+                while j > 0 and behind(heap[j - 1], heap[j]):
+                    heap[j - 1], heap[j] = heap[j], heap[j - 1]
+                    j -= 1
+            with nogil:
+                while live:
+                    number = heap[0].number
+                    total = 0
+                    held = 0
+                    while live and heap[0].number == number:
+                        i = heap[0].word
+                        total += weight[i]
+                        held += 1
+                        at[i] += 1
+                        if at[i] < counts[i]:
+                            heap[0].number = numbers[i * room + at[i]]
+                        else:
+                            live -= 1
+                            heap[0] = heap[live]
+                        settle(heap, live)
+                    while group + 1 < <Py_ssize_t>self.groups and self.starts[group + 1] <= number:
+                        group += 1
+                    score = held * total / <double>self.sizes[group]
+                    # `best` is kept sorted: numbers come in order, so that an equal score stays behind.
+                    if found < most or score > scores[found - 1]:
+                        i = found if found < most else most - 1
+                        while i > 0 and scores[i - 1] < score:
+                            scores[i] = scores[i - 1]
+                            best[i] = best[i - 1]
+                            i -= 1
+                        scores[i] = score
+                        best[i] = number
+                        if found < most:
+                            found += 1
+            out = []
+            for j in range(found):
+                number = best[j]
+                which = []
+                for i in range(given):
+                    low = i * room
+                    high = low + counts[i]
+                    while low < high:
+                        middle = (low + high) // 2
+                        if numbers[middle] < number:
+                            low = middle + 1
+                        else:
+                            high = middle
+                    if low < i * room + counts[i] and numbers[low] == number:
+                        which.append(words[i])
+                group = self.groups - 1
+                while group > 0 and self.starts[group] > number:
+                    group -= 1
+                out.append((self.text(number), tuple(which), self.sizes[group], -1 if number <= known else <int64_t>number))
+            return out
+        finally:
+            free(numbers)
+            free(counts)
+            free(at)
+            free(weight)
+            free(heap)
+            free(scores)
+            free(best)
