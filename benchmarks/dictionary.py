@@ -16,7 +16,7 @@ import tempfile
 import time
 from itertools import accumulate
 
-from qidf.expansion.dictionary import About, Dictionary, write
+from qidf.expansion.dictionary import About, Dictionary, in_order, write
 
 WORDS = 30_000
 SIZES = (2, 3, 4, 5, 6)
@@ -43,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "identifiers")
         start = time.perf_counter()
-        size = write(path, About("", "standard", 1, 1, "texts"), parts, {})
+        size = write(path, About("", "standard", 1, 1, "texts"), in_order(parts), {})
         written = time.perf_counter() - start
         del parts
         dictionary = Dictionary(path)

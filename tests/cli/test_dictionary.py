@@ -32,11 +32,11 @@ def test_plain_words_find_the_function(qidf: Run, engine: str) -> None:
     assert "2 identifiers of 3 documents" in qidf("dictionary", "build", "--engine", engine).stdout
     (row,) = json.loads(qidf("search", "upgrade a web socket", "--engine", engine, "--json", "--explain").stdout)
     assert row["id"] == "upgrade.go"
-    assert [term["words"] for term in row["terms"] if term["words"]] == [["web", "socket", "upgrade"]]
+    assert [term["words"] for term in row["terms"] if term["words"]] == [["upgrade", "web", "socket"]]
     assert "handleWebSocketUpgrade" in row["snippet"]
     assert qidf("search", "upgrade a web socket", "--engine", engine, "--expand", "off").stdout == ""
     shown = qidf("explain", "upgrade a web socket", "upgrade.go", "--engine", engine).stdout
-    assert "handlewebsocketupgrade (web socket upgrade)  added" in shown
+    assert "handlewebsocketupgrade (upgrade web socket)  added" in shown
 
 
 def test_show_and_check(qidf: Run, engine: str) -> None:

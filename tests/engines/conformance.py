@@ -365,7 +365,7 @@ class Conformance:
     def test_a_dictionary_may_be_older_than_the_index(self, subject: Subject, tmp_path: Path) -> None:
         engine = subject.engine
         about = About(identity(engine), engine.analyzer, 10, 10, "files")
-        write(str(tmp_path / "old"), about, {"configfile": ("config", "file")}, {"config": 9, "file": 10})
+        write(str(tmp_path / "old"), about, [("configfile", ("config", "file"))], {"config": 9, "file": 10})
         engine.dictionary = Dictionary(str(tmp_path / "old"))
         try:
             assert engine.weights("the config file") == engine.weights("the config file", expand="off")

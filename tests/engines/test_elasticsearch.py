@@ -220,5 +220,9 @@ def test_all_texts_are_read_through_a_point_in_time(elastic: Server) -> None:
     engine = connect(f"elasticsearch+{elastic.url}/read-whole#body")
     assert isinstance(engine, Cluster)
     assert sorted(engine.texts()) == sorted(text for _, text in documents)
-    assert sorted(text for page in engine.pages(7) for text in page) == sorted(text for _, text in documents)
+    pages = list(engine.read(size=7))
+    assert sorted(text for page, _ in pages for text in page) == sorted(text for _, text in documents)
+    rest = [text for page, _ in engine.read(pages[1][1]) for text in page]
+    assert sorted(pages[0][0] + pages[1][0] + rest) == sorted(text for _, text in documents)
+    assert list(engine.read(pages[-1][1])) == []
     drop(elastic.url, "read-whole")

@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from qidf.engines import connect
 from qidf.engines.cluster import Cluster
 from qidf.engines.opensearch import from_client, wrap
 from qidf.errors import EngineError, EngineWarning
+from qidf.expansion import building
 from qidf.expansion.building import build
 from tests.cluster.between import between, certificate
 from tests.engines.conformance import DELETED, DOCUMENTS, Conformance, Subject
@@ -550,10 +552,10 @@ def test_plain_words_find_a_function_that_the_index_glued(
     assert sorted(engine.texts()) == sorted(
         text for _, text in [*texts, ("", "func handleWebSocketUpgrade(w Writer) { hijack(w) }")]
     )
-    pages = engine.pages(7)
-    found = next(pages)
+    pages = engine.read(size=7)
+    found = next(pages)[0]
     client.transport.perform_request("DELETE", "/_search/point_in_time/_all")
-    for page in pages:
+    for page, _ in pages:
         found += page
     assert sorted(found) == sorted(engine.texts())
 
@@ -565,6 +567,42 @@ def test_plain_words_find_a_function_that_the_index_glued(
     assert engine.search(question, filter={"ids": {"values": ["f1"]}}) == []
     assert engine.search(question, expand="off") == []
     client.indices.delete(index="glued")
+
+
+def test_a_build_goes_on_where_it_was_interrupted(client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And a later one reads what was written since; an index that was made anew is read from its begin."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(building, "_BETWEEN", 1)
+    texts = [(f"f{i}", f"func readTable{i}(w Writer) {{ return row{i} }}") for i in range(40)]
+    write(client, "kept", texts)
+    engine = from_client(client, "kept", "body", url="opensearch+http://here/kept#body")
+    read = engine.read
+
+    def interrupted(place: Any = None) -> Iterator[Any]:
+        yield from islice(read(place, 6), 3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "read", interrupted)
+    for before in (18, 36):
+        with pytest.raises(KeyboardInterrupt):
+            build(engine)
+        assert engine.dictionary is None
+        monkeypatch.setattr(engine, "read", interrupted if before == 18 else read)
+    built = build(engine)
+    assert (built.dictionary.about.read, len(built.dictionary)) == (40, 80)
+    assert built.note.startswith("went on after 3")
+    client.index(index="kept", id="more", body={"body": "func writeTable(w) {}"}, params={"refresh": "true"})
+    client.index(index="kept", id="f1", body={"body": "func readTable1(w) {}"}, params={"refresh": "true"})
+    again = build(engine)
+    assert (again.dictionary.about.read, len(again.dictionary)) == (42, 81)
+    assert again.note.startswith("went on after 40 documents")
+    assert build(engine, fresh=True).dictionary.about.read == 41
+
+    client.indices.delete(index="kept")
+    write(client, "kept", texts[:5])
+    anew = build(from_client(client, "kept", "body", url="opensearch+http://here/kept#body"))
+    assert (anew.dictionary.about.read, anew.note) == (5, "")
+    client.indices.delete(index="kept")
 
 
 def test_a_point_in_time_that_is_refused_again_is_an_error(client: Any) -> None:
@@ -581,6 +619,6 @@ def test_a_point_in_time_that_is_refused_again_is_an_error(client: Any) -> None:
 
     engine._request = refuse
     with pytest.raises(EngineError, match="no such thing"):
-        next(engine.pages())
+        next(engine.read())
     assert asked[-1].startswith("DELETE")
     client.indices.delete(index="refused")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qidf.errors import IndexCorruptError, IndexMismatchError
-from qidf.expansion.dictionary import READ, About, Dictionary, write
+from qidf.expansion.dictionary import READ, About, Dictionary, in_order, write
 from qidf.expansion.spellings import take_apart
 
 ABOUT = About("qidf:/somewhere", "standard", 100, 90, "texts")
@@ -27,7 +27,7 @@ PARTS = {
 
 
 def made(path: Path, parts: Mapping[str, tuple[str, ...]] = PARTS) -> Dictionary:
-    write(str(path), ABOUT, parts, {part: 7 for own in parts.values() for part in own})
+    write(str(path), ABOUT, in_order(parts), {part: 7 for own in parts.values() for part in own})
     return Dictionary(str(path))
 
 
@@ -113,7 +113,7 @@ def test_no_half_written_file(tmp_path: Path) -> None:
     made(tmp_path / "d")
     before = (tmp_path / "d").read_bytes()
     with pytest.raises(AttributeError):
-        write(str(tmp_path / "d"), None, PARTS, {})  # type: ignore[arg-type]
+        write(str(tmp_path / "d"), None, in_order(PARTS), {})  # type: ignore[arg-type]
     assert (tmp_path / "d").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 

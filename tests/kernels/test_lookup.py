@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qidf.errors import IndexCorruptError
-from qidf.expansion.dictionary import About, Dictionary, varints, write
+from qidf.expansion.dictionary import About, Dictionary, in_order, varints, write
 from qidf.kernels import twin
 
 from .compiled import lookup
@@ -23,7 +23,12 @@ LOOKUPS = pytest.mark.parametrize("cls", BOTH, ids=["compiled", "twin"])
 
 def made(path: Path, parts: dict[str, tuple[str, ...]]) -> tuple[bytes, dict[str, Any]]:
     """Return a dictionary's bytes, and what a look-up is told of them."""
-    write(str(path), About("", "standard", 1, 1, "texts"), parts, {part: 3 for own in parts.values() for part in own})
+    write(
+        str(path),
+        About("", "standard", 1, 1, "texts"),
+        in_order(parts),
+        {part: 3 for own in parts.values() for part in own},
+    )
     whole = Dictionary(str(path))
     groups = sorted((int(n), start) for n, start in whole.footer["groups"].items())
     told = {"arrays": whole.arrays, "starts": [start for _, start in groups], "sizes": [n for n, _ in groups]}

@@ -22,6 +22,7 @@ qidf dictionary build --engine tantivy:dir#body
 qidf dictionary build --engine bm25s:saved --spellings src
 qidf dictionary build --engine lucene:dir#contents --documents 100000
 qidf dictionary build --engine opensearch+https://HOST/code#body --dry-run
+qidf dictionary build --engine opensearch+https://HOST/code#body --fresh
 qidf dictionary build --engine qidf:idx --json
 """
 SHOW = """\
@@ -54,13 +55,15 @@ def command() -> None:
     "--spellings", metavar="PATH", type=click.Path(readable=False), help="Read this code, not what the index stores."
 )
 @click.option("--documents", "most", type=int, help="The most documents to read. [default: all]")
+@click.option("--fresh", is_flag=True, help="Read all of a server again, not only what was written since.")
 @click.option("--dry-run", is_flag=True, help="Say what would be read, and make nothing.")
 @options.json_output
-def build(engine: str, spellings: str | None, most: int | None, dry_run: bool, as_json: bool) -> None:
+def build(engine: str, spellings: str | None, most: int | None, fresh: bool, dry_run: bool, as_json: bool) -> None:
     """Read the texts that an index stores, and keep what its identifiers are made of.
 
-    A server is read through a point in time, 1,000 documents a request. Where an index stores no texts, its bare terms
-    are cut by its own words, and you are told.
+    A server is read through a point in time, 1,000 documents a request. Interrupted, it goes on where it was the next
+    time; later, it reads what was written since. Where an index stores no texts, its bare terms are cut by its own
+    words, and you are told.
     """
     from qidf.expansion.building import build as make
     from qidf.weighting import check_count
@@ -71,7 +74,7 @@ def build(engine: str, spellings: str | None, most: int | None, dry_run: bool, a
         _tell_plan(opened, spellings or "", limit, as_json)
         return
     with bar("documents") as progress:
-        built = make(opened, spellings=spellings or "", most=limit, progress=progress)
+        built = make(opened, spellings=spellings or "", most=limit, fresh=fresh, progress=progress)
     if built.note:
         note(built.note)
     if as_json:
@@ -171,7 +174,7 @@ def _tell_plan(engine: Engine, spellings: str, most: int | None, as_json: bool) 
     documents = engine.collection().documents
     plan: dict[str, Any] = {"documents": min(documents, most or documents), "requests": 0, "bytes": None}
     if isinstance(engine, Cluster) and not spellings:
-        first = next(iter(engine.pages(100)), [])
+        first = next(engine.read(size=100), ([], None))[0]
         plan["requests"] = -(-plan["documents"] // PAGE) + 3
         plan["bytes"] = round(sum(map(len, first)) / len(first) * plan["documents"]) if first else 0
     if as_json:

@@ -139,6 +139,8 @@ class Engine(ABC):
         What to try where most terms of a query are unknown; empty where the analyzer can't be wrong.
     analyzes_remotely : bool
         Whether `analyze` asks a server, and nothing here does the same.
+    reads_on : bool
+        Whether `read` tells where it can go on.
     dictionary : Dictionary or None
         What identifiers of the index are made of (`qidf.expansion`); `connect` takes the one that `qidf dictionary
         build` made, and an engine made otherwise has none until you give it one.
@@ -151,6 +153,7 @@ class Engine(ABC):
     remedy: str = ""
     dictionary: Dictionary | None = None
     analyzes_remotely: bool = False
+    reads_on: bool = False
 
     # what an engine answers
 
@@ -203,6 +206,18 @@ class Engine(ABC):
     def texts(self) -> Iterator[str]:
         """Yield the texts that the index stores, those of deleted documents perhaps too; none where it stores none."""
         return iter(())
+
+    def read(self, place: Any = None) -> Iterator[tuple[list[str], Any]]:
+        """Yield what `texts` yields, some at a time, with the place behind them: JSON to go on from, None if one can't.
+
+        With a place, only what stands behind it is yielded: documents that were written later, too.
+        """
+        for text in self.texts():
+            yield [text], None
+
+    def goes_on(self, place: Any) -> bool:
+        """Return whether all that was read up to a place is of what is there now."""
+        return False
 
     def vocabulary(self) -> Iterator[tuple[str, int]]:
         """Yield (term, df) of all terms; none where an engine does not list them."""

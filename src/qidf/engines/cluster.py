@@ -49,7 +49,7 @@ WINDOW = 10_000
 """The deepest rank, as `index.max_result_window` has it."""
 
 PAGE = 1000
-"""Documents of a page when all are read: more than can share a sequence number, which is one a shard."""
+"""Documents of a page when all are read."""
 
 PAUSES = (0.1, 0.4, 1.6)
 """Seconds between two tries of a request, give or take half of each."""
@@ -149,6 +149,7 @@ class Cluster(Engine):
         self._analyzer = analyzer or name
         self.analyzer = analyzer_name(self._analyzer)
         self.analyzes_remotely = self._analyzer != "standard"
+        self.reads_on = True
         self.model = Model(
             k1, b, k1_plus_1=way.k1_plus_1, byte_lengths=True, counts_deleted=True, counts_empty=False, float_bits=32
         )
@@ -296,22 +297,41 @@ class Cluster(Engine):
         return value if isinstance(value, str) else None
 
     def texts(self) -> Iterator[str]:
-        """Yield the texts in `_source`, by a point in time that is opened anew where it expired.
+        """Yield the texts in `_source`; what is written meanwhile may come twice."""
+        yield from (text for texts, _ in self.read() for text in texts)
 
-        Pages go by `_seq_no`, so that one goes on where the last ended, whichever point in time that was of. What is
-        written meanwhile may come twice.
+    def read(self, place: Any = None, size: int = PAGE) -> Iterator[tuple[list[str], Any]]:
+        """Yield the texts in `_source`, so many documents at a time, with the place behind them.
+
+        Shard by shard through a point in time, which is opened anew where it expired, in the order of `_seq_no`: what
+        is written later has higher ones. A place is {"INDEX UUID": {shard: the last _seq_no}}.
         """
-        yield from (text for page in self.pages() for text in page)
+        place = {name: dict(shards) for name, shards in (place or {}).items()}
+        for name, key in sorted(self._incarnations().items()):
+            shards = place.setdefault(key, {})
+            answer = self._request("GET", f"/{name}/_search_shards")
+            for number in sorted({copies[0]["shard"] for copies in answer["shards"]}):
+                for hits in self._pages(name, number, shards.get(str(number), -1), size):
+                    shards[str(number)] = hits[-1]["sort"][0]
+                    texts = [text for hit in hits if (text := self._text_in(hit)) is not None]
+                    yield texts, {name: dict(own) for name, own in place.items()}
 
-    def pages(self, size: int = PAGE) -> Iterator[list[str]]:
-        """Yield the texts of so many documents at a time, less those without one. One request each."""
-        last, seen = -1, set[str]()
-        pit, is_new = self._point_in_time(), True
+    def goes_on(self, place: Any) -> bool:
+        return set(place) <= set(self._incarnations().values())
+
+    def _incarnations(self) -> dict[str, str]:
+        """Return {index: its name and UUID}: an index that was made anew has another."""
+        told = self._request("GET", f"/{self.index}/_settings", {"filter_path": "*.settings.index.uuid"})
+        return {name: f"{name} {own['settings']['index']['uuid']}" for name, own in told.items()}
+
+    def _pages(self, index: str, shard: int, last: int, size: int) -> Iterator[list[dict[str, Any]]]:
+        """Yield the hits of a shard behind a sequence number, some at a time. One request each."""
+        pit, is_new = self._point_in_time(index, shard), True
         try:
             while True:
                 body = {
                     "size": size,
-                    "query": {"bool": {"filter": [{"range": {"_seq_no": {"gte": last}}}]}},
+                    "query": {"bool": {"filter": [{"range": {"_seq_no": {"gt": last}}}]}},
                     "sort": [{"_seq_no": "asc"}],
                     "_source": [self._source],
                     "track_total_hits": False,
@@ -322,25 +342,23 @@ class Cluster(Engine):
                 except RefusedError:
                     if is_new:
                         raise
-                    pit, is_new = self._point_in_time(), True  # it may have expired
+                    pit, is_new = self._point_in_time(index, shard), True  # it may have expired
                     continue
                 is_new = False
-                new = [hit for hit in hits if f"{hit['_index']}/{hit['_id']}" not in seen]
-                if not new:
+                if not hits:
                     return
-                yield [text for hit in new if (text := self._text_in(hit)) is not None]
-                if hits[-1]["sort"][0] != last:
-                    last, seen = hits[-1]["sort"][0], set()
-                seen |= {f"{hit['_index']}/{hit['_id']}" for hit in hits if hit["sort"][0] == last}
+                yield hits
+                last = hits[-1]["sort"][0]
         finally:
             self._forget_point_in_time(pit)
 
     # requests
 
-    def _point_in_time(self) -> str:
+    def _point_in_time(self, index: str, shard: int) -> str:
         mine = self.way.product == "opensearch"
-        path = f"/{self.index}/_search/point_in_time" if mine else f"/{self.index}/_pit"
-        return str(self._request("POST", path, {"keep_alive": "5m"})["pit_id" if mine else "id"])
+        path = f"/{index}/_search/point_in_time" if mine else f"/{index}/_pit"
+        params = {"keep_alive": "5m", "preference": f"_shards:{shard}"}
+        return str(self._request("POST", path, params)["pit_id" if mine else "id"])
 
     def _forget_point_in_time(self, pit: str) -> None:
         mine = self.way.product == "opensearch"

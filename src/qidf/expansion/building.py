@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from qidf.analysis import ANALYZERS, Token
 from qidf.errors import EngineError, QidfError
-from qidf.expansion.dictionary import About, Dictionary, write
+from qidf.expansion.collected import Collected
+from qidf.expansion.dictionary import About, Dictionary, in_order, write
 from qidf.expansion.place import identity, path_of
 from qidf.expansion.spellings import Spellings, from_terms
 from qidf.index.search import scanner
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 _AT_ONCE = 500  # names that a server is asked to analyze in one request
+_HELD = 1_000_000  # terms and words that are held until they are written down
+_BETWEEN = 20_000  # documents between two places to go on from, at most
 
 
 class Built(NamedTuple):
@@ -33,7 +38,7 @@ class Built(NamedTuple):
     size : int
         Bytes of the file.
     note : str
-        What was used instead where the index has no texts; else empty.
+        What was used instead where the index has no texts, or what was read before; else empty.
     """
 
     dictionary: Dictionary
@@ -47,9 +52,13 @@ def build(
     *,
     spellings: str = "",
     most: int | None = None,
+    fresh: bool = False,
     progress: Progress | None = None,
 ) -> Built:
     """Make the dictionary of an engine, and give it to the engine.
+
+    Of an engine that can go on reading where it ended (a server), what was read stands beside the dictionary: after an
+    interruption the build goes on from there, and a later one reads what was written since.
 
     Parameters
     ----------
@@ -59,44 +68,78 @@ def build(
         A folder of files, or a file of JSON lines, to read in place of what the index stores.
     most : int, optional
         Documents to read at most.
+    fresh : bool, default False
+        Read all again.
     progress : callable, optional
         Is told how many documents were read, of how many.
 
     Raises
     ------
     EngineError
-        The index is in memory and no path is given, it has neither texts nor terms to tell, or the disk is too full.
+        The index is in memory and no path is given, or it has neither texts nor terms to tell.
+    QidfError
+        The disk is too full, or another build of the same dictionary is at work.
     """
     path = path or path_of(engine)
     if not path:
         raise EngineError(f"{engine.url} has no place to keep a dictionary beside: say where")
     N = engine.collection().documents
-    collected = Spellings(_as_spelled if engine.analyzes_remotely else analysis(engine))
-    for text in _texts(engine, spellings):
-        if most is not None and collected.documents >= most:
-            break
-        collected.add(text)
-        if progress and not collected.documents % 64:
-            progress(collected.documents, max(N, collected.documents))
-    note = ""
-    parts, dfs = collected.parts(), collected.dfs()
-    if engine.analyzes_remotely:  # each name is sent there once, and not each text
-        parts = _as_terms(engine, parts)
-    source = "files" if spellings else "texts"
-    if not collected.documents:
-        if spellings:
-            raise EngineError(f"no document in {spellings}")
-        source = "terms"
-        parts, dfs = from_terms(dict(engine.vocabulary()), N)
-        if not dfs:
-            raise EngineError(
-                f"{engine.url} stores no texts and lists no terms: name the code it was made from (--spellings PATH)"
-            )
-        note = "the index stores no texts: its bare terms were cut by its own words (--spellings PATH knows better)"
-    check_space(path, parts)
-    about = About(identity(engine), engine.analyzer, N, collected.documents, source)
-    size = write(path, about, parts, dfs)
+    kept = f"{path.removesuffix('.qidf')}.read" if engine.reads_on and not spellings else ""
+    made_from = f"{identity(engine)} {engine.analyzer} {engine.analyzes_remotely}"
+    try:
+        with Collected(kept, made_from, fresh=fresh) as collected:
+            if collected.place is not None and not engine.goes_on(collected.place):
+                collected.clear()
+            before = collected.documents
+            _read(engine, spellings, collected, most, lambda read: progress(read, max(N, read)) if progress else None)
+            if not collected.documents:
+                return _built_from_terms(engine, path, spellings, N)
+            if engine.analyzes_remotely:  # each name is sent there once, and not each text
+                collected.analyze(partial(_as_terms, engine), _AT_ONCE)
+            check_space(path, collected.nbytes())
+            source = "files" if spellings else "texts"
+            about = About(identity(engine), engine.analyzer, N, collected.documents, source)
+            terms = collected.terms(analyzed=engine.analyzes_remotely)
+            size = write(path, about, terms, collected.dfs())
+            note = f"went on after {before:,} documents that were read before (--fresh reads all again)"
+    except sqlite3.DatabaseError as error:
+        raise QidfError(f"{kept or 'what was read'} can't be read ({error}): --fresh begins anew") from error
     engine.dictionary = Dictionary(path)
+    return Built(engine.dictionary, size, note if before else "")
+
+
+def _read(engine: Engine, spellings: str, collected: Collected, most: int | None, tell: Callable[[int], None]) -> None:
+    """Add what the texts show, from where reading ended on."""
+    shown = Spellings(_as_spelled if engine.analyzes_remotely else analysis(engine))
+    pages = _files(spellings) if spellings else engine.read(collected.place)
+    last = collected.place
+    for texts, place in pages:
+        room = len(texts) if most is None else max(0, most - collected.documents - shown.documents)
+        for text in texts[:room]:
+            shown.add(text)
+        tell(collected.documents + shown.documents)
+        if room < len(texts):  # not all of the page: reading goes on at its begin
+            break
+        last = place
+        if shown.size > _HELD or (place is not None and shown.documents >= _BETWEEN):
+            shown.take(collected, place)
+    if shown.documents:
+        shown.take(collected, last)
+
+
+def _built_from_terms(engine: Engine, path: str, spellings: str, documents: int) -> Built:
+    """Make a dictionary from bare terms, where there are no texts."""
+    if spellings:
+        raise EngineError(f"no document in {spellings}")
+    parts, dfs = from_terms(dict(engine.vocabulary()), documents)
+    if not dfs:
+        raise EngineError(
+            f"{engine.url} stores no texts and lists no terms: name the code it was made from (--spellings PATH)"
+        )
+    check_space(path, sum(len(term) + 5 * len(own) + 4 for term, own in parts.items()) * 5 // 4 + (1 << 20))
+    size = write(path, About(identity(engine), engine.analyzer, documents, 0, "terms"), in_order(parts), dfs)
+    engine.dictionary = Dictionary(path)
+    note = "the index stores no texts: its bare terms were cut by its own words (--spellings PATH knows better)"
     return Built(engine.dictionary, size, note)
 
 
@@ -109,38 +152,31 @@ def _as_spelled(text: str) -> list[Token]:
     return [token._replace(term=text[token.start : token.end]) for token in scanner("standard").tokens(text)]
 
 
-def _as_terms(engine: Engine, parts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the terms that the engine makes of spellings, where it leaves them whole."""
-    found: dict[str, tuple[str, ...]] = {}
-    names = sorted(parts, key=lambda name: (len(parts[name]), name))  # the spelling of more parts stays
-    for start in range(0, len(names), _AT_ONCE):
-        batch = names[start : start + _AT_ONCE]
-        at, places = 0, {}
-        for name in batch:
-            places[at, at + len(name)] = name
-            at += len(name) + 1
-        for token in engine.analyze("\n".join(batch)):
-            if (token.start, token.end) in places:
-                found[token.term] = parts[places[token.start, token.end]]
-    return found
+def _as_terms(engine: Engine, names: list[str]) -> dict[str, str]:
+    """Return the terms that the engine makes of names, where it leaves them whole."""
+    at, places = 0, {}
+    for name in names:
+        places[at, at + len(name)] = name
+        at += len(name) + 1
+    return {
+        places[token.start, token.end]: token.term
+        for token in engine.analyze("\n".join(names))
+        if (token.start, token.end) in places
+    }
 
 
-def _texts(engine: Engine, spellings: str) -> Iterator[str]:
-    if not spellings:
-        yield from engine.texts()
-        return
+def _files(spellings: str) -> Iterator[tuple[list[str], None]]:
     from qidf.sources import open_source
 
     for document in open_source(spellings).documents():
-        yield document.text
+        yield [document.text], None
 
 
-def check_space(path: str, parts: dict[str, tuple[str, ...]]) -> None:
-    """Raise QidfError if a dictionary of these terms does not fit beside what is there."""
+def check_space(path: str, needed: int) -> None:
+    """Raise QidfError if so many bytes do not fit beside what is there."""
     folder = os.path.dirname(os.path.abspath(path))
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    needed = sum(len(term) + 5 * len(own) + 4 for term, own in parts.items()) * 5 // 4 + (1 << 20)
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise QidfError(f"a dictionary takes {needed:,} bytes, and {folder} has {free:,} free")

@@ -14,7 +14,6 @@ import sys
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
 from qidf.index.container import Container, Output, blob
@@ -54,52 +53,48 @@ class About(NamedTuple):
     source: str
 
 
-def write(path: str, about: About, parts: Mapping[str, Sequence[str]], dfs: Mapping[str, int]) -> int:
+def in_order(parts: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield terms with their parts in a dictionary's order: by the number of different parts, then by the bytes."""
+    for term in sorted(parts, key=lambda term: (len(set(parts[term])), term.encode("utf-8", "surrogatepass"))):
+        yield term, tuple(parts[term])
+
+
+def write(path: str, about: About, terms: Iterable[tuple[str, Sequence[str]]], dfs: Mapping[str, int]) -> int:
     """Write a dictionary whole or not at all, and return its size in bytes.
 
     Parameters
     ----------
     path : str
     about : About
-    parts : mapping of str to sequence of str
-        The parts of each term, at least two different ones.
+    terms : iterable of (term, parts)
+        As `in_order` gives them, each with at least two different parts. In memory 4 bytes are kept of each, and of
+        each of its parts.
     dfs : mapping of str to int
         How many documents hold each part, alone or inside a term.
     """
-    encoded = sorted(
-        (len(set(own)), term.encode("utf-8", "surrogatepass"), term)
-        for term, own in parts.items()
-        if _CUT not in term and _ODD not in term
-    )
     groups: dict[str, int] = {}
     lists: dict[str, array[int]] = {}
-    texts: list[bytes] = []
-    for number, (n, _, term) in enumerate(encoded):
-        groups.setdefault(str(n), number)
-        own = tuple(parts[term])
-        texts.append(_pack(term, own).encode("utf-8", "surrogatepass"))
-        for part in set(own):
-            lists.setdefault(part, array("I")).append(number)
-    if sum(map(len, texts)) >= 1 << 32:
-        raise ValueError("a dictionary holds less than 4 GiB of terms")
-    by_bytes = {part.encode("utf-8", "surrogatepass"): part for part in lists}
-    names = sorted(by_bytes)
-    data, offsets = blob(names)
+    slots = array("I", [0])
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     handle, aside = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)}.")
     try:
         with os.fdopen(handle, "wb") as file:
             output = Output(file, Dictionary.magic)
-            output.stream("terms.data", texts)
-            output.add("terms.slots", _little(array("I", accumulate(map(len, texts), initial=0))))
+            output.stream("terms.data", _packed(terms, groups, lists, slots))
+            output.add("terms.slots", _little(slots))
+            by_bytes = {part.encode("utf-8", "surrogatepass"): part for part in lists}
+            names = sorted(by_bytes)
+            data, offsets = blob(names)
             output.add("parts.data", data)
             output.add("parts.offsets", _little(offsets))
             output.add("parts.docs", _little(array("I", [min(dfs.get(by_bytes[n], 0), 2**32 - 1) for n in names])))
             ends = array("Q", [0])
             output.stream("lists.data", _counted((varints(lists[by_bytes[name]]) for name in names), ends))
             output.add("lists.offsets", _little(ends))
-            size = output.finish({"about": about._asdict(), "groups": groups, "terms": len(texts), "parts": len(names)})
+            size = output.finish(
+                {"about": about._asdict(), "groups": groups, "terms": len(slots) - 1, "parts": len(names)}
+            )
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
@@ -129,6 +124,32 @@ def varints(numbers: array[int]) -> bytes:
     keep = np.concatenate([np.ones((len(gaps), 1), bool), more[:, :-1]], axis=1)
     encoded: bytes = (pieces & 127 | np.where(more, 128, 0)).astype(np.uint8)[keep].tobytes()
     return encoded
+
+
+def _packed(
+    terms: Iterable[tuple[str, Sequence[str]]],
+    groups: dict[str, int],
+    lists: dict[str, array[int]],
+    slots: array[int],
+) -> Iterator[bytes]:
+    """Yield terms as they stand in the file, and note each group's begin, each part's terms and each term's end."""
+    last = (0, b"")
+    for term, parts in terms:
+        if _CUT in term or _ODD in term:
+            continue
+        different = set(parts)
+        key = len(different), term.encode("utf-8", "surrogatepass")
+        if key <= last:
+            raise ValueError(f"terms must come in order, and {term!r} does not")
+        last, number = key, len(slots) - 1
+        groups.setdefault(str(len(different)), number)
+        for part in different:
+            lists.setdefault(part, array("I")).append(number)
+        text = _pack(term, parts).encode("utf-8", "surrogatepass")
+        if slots[-1] + len(text) >= 1 << 32:
+            raise ValueError("a dictionary holds less than 4 GiB of terms")
+        slots.append(slots[-1] + len(text))
+        yield text
 
 
 _FEW = 32  # numbers of a list that are sooner encoded one by one
@@ -282,4 +303,4 @@ class Dictionary(Container):
             raise self.damaged("a term is no text") from error
 
 
-__all__ = ["READ", "About", "Candidate", "Dictionary", "write"]
+__all__ = ["READ", "About", "Candidate", "Dictionary", "in_order", "write"]

@@ -7,8 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from qidf.analysis import Token
+
+if TYPE_CHECKING:
+    from qidf.expansion.collected import Collected
 
 MOST_PARTS = 12
 """A term of more parts is a data blob, not a name."""
@@ -82,6 +86,16 @@ class Spellings:
     def dfs(self) -> Mapping[str, int]:
         """Return {word: number of documents that hold it}, alone or as a part."""
         return self._dfs
+
+    @property
+    def size(self) -> int:
+        """How many terms and words are held."""
+        return len(self._parts) + len(self._dfs)
+
+    def take(self, collected: Collected, place: Any) -> None:
+        """Add what was shown to what was collected before, and begin anew."""
+        collected.add(self._parts, self._dfs, self.documents, place)
+        self._parts, self._dfs, self.documents = {}, Counter(), 0
 
 
 class Segmentation:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qidf.engines.embedded import Embedded
 from qidf.expansion.building import analysis
-from qidf.expansion.dictionary import About, Dictionary, write
+from qidf.expansion.dictionary import About, Dictionary, in_order, write
 from qidf.expansion.place import identity
 from qidf.expansion.spellings import of_texts
 from qidf.index import Index
@@ -40,7 +40,7 @@ def measure(folder: str, settings: Settings) -> Cell:
             found = of_texts((document.text for document in documents), analysis(engine))
             made_of = About(identity(engine), engine.analyzer, len(documents), len(documents), "texts")
             path = os.path.join(place, "dictionary")
-            size = write(path, made_of, found.parts(), found.dfs())
+            size = write(path, made_of, in_order(found.parts()), found.dfs())
             engine.dictionary = Dictionary(path)
             values["auto"], plain = _asked(judgments, lambda text: _ids(engine, text, "off"))
             values["expanded"], widened = _asked(judgments, lambda text: _ids(engine, text, "auto"))
