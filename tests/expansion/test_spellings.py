@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qidf.expansion.spellings import LONGEST, Segmentation, Spellings, from_terms, take_apart
+from qidf.analysis.word import STOP_WORDS
+from qidf.expansion.spellings import LONGEST, Segmentation, Spellings, from_terms, of_texts, take_apart
 from qidf.index.search import scanner
 
 
@@ -50,3 +51,15 @@ def test_glued_words_are_cut_by_the_indexs_own_words() -> None:
     assert "understand" not in parts
     assert 70 < estimated["socket"] <= 70 + 5 + 2 + 2  # at most the sum, at least the largest
     assert from_terms({}, 0) == ({}, {})
+
+
+def test_words_that_an_index_drops_are_counted_as_an_index_of_parts_would() -> None:
+    """`the` stands in every text, and in one identifier: it must not pass for rare."""
+    texts = ["the parser of theEnd", "the x file", "a file of the user (the)"]
+    spellings = of_texts(texts, scanner("word").tokens)
+    whole = of_texts(texts, scanner("standard").tokens)
+    assert spellings.dfs() == whole.dfs()
+    assert spellings.dfs()["the"] == 3
+    assert spellings.dfs()["x"] == 1
+    _, dfs = from_terms({"the_end": 1, "end": 4}, 9, STOP_WORDS)
+    assert dfs == {"the": 9, "end": 5, "the_end": 1}

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from qidf.analysis import ANALYZERS, Token
+from qidf.analysis.word import STOP_WORDS
 from qidf.errors import EngineError, QidfError
 from qidf.expansion.collected import Collected
 from qidf.expansion.dictionary import About, Dictionary, in_order, write
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 _AT_ONCE = 500  # names that a server is asked to analyze in one request
-_HELD = 1_000_000  # terms and words that are held until they are written down
+_HELD = 250_000  # terms and words that are held until they are written down
 _BETWEEN = 20_000  # documents between two places to go on from, at most
 
 
@@ -131,7 +132,8 @@ def _built_from_terms(engine: Engine, path: str, spellings: str, documents: int)
     """Make a dictionary from bare terms, where there are no texts."""
     if spellings:
         raise EngineError(f"no document in {spellings}")
-    parts, dfs = from_terms(dict(engine.vocabulary()), documents)
+    dropped = STOP_WORDS if engine.analyzer == "word" else ()
+    parts, dfs = from_terms(dict(engine.vocabulary()), documents, dropped)
     if not dfs:
         raise EngineError(
             f"{engine.url} stores no texts and lists no terms: name the code it was made from (--spellings PATH)"

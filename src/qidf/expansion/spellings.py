@@ -59,6 +59,7 @@ class Spellings:
         self._analyze = analyze
         self._parts: dict[str, dict[tuple[str, ...], int]] = {}
         self._known: dict[str, tuple[str, ...]] = {}  # by spelling: one is met again and again
+        self._between: dict[str, tuple[str, ...]] = {}
         self._dfs: Counter[str] = Counter()
         self.documents = 0
 
@@ -66,7 +67,11 @@ class Spellings:
         """Read a document."""
         self.documents += 1
         words: set[str] = set()
+        last = 0
         for token in self._analyze(text):
+            if token.start > last:  # what the index drops, such as stop words, an index of parts would hold
+                words.update(self._dropped(text[last : token.start]))
+            last = max(last, token.end)
             spelling = text[token.start : token.end]
             parts = self._known.get(spelling)
             if parts is None:
@@ -77,7 +82,19 @@ class Spellings:
             if 1 < len(parts) <= MOST_PARTS and len(set(parts)) > 1:
                 spelled = self._parts.setdefault(token.term, {})
                 spelled[parts] = spelled.get(parts, 0) + 1
+        words.update(self._dropped(text[last:]))
         self._dfs.update(words)
+
+    def _dropped(self, between: str) -> tuple[str, ...]:
+        """Return the words between two tokens."""
+        words = self._between.get(between)
+        if words is None:
+            if len(self._between) > 1 << 16:
+                self._between.clear()
+            words = tuple(take_apart(between))
+            if len(between) <= LONGEST:
+                self._between[between] = words
+        return words
 
     def parts(self) -> dict[str, tuple[str, ...]]:
         """Return {term: its parts}: where it is spelled in several ways, by the one that is met most often."""
@@ -153,10 +170,13 @@ class Segmentation:
         return pieces[::-1]
 
 
-def from_terms(dfs: Mapping[str, int], documents: int) -> tuple[dict[str, tuple[str, ...]], dict[str, int]]:
+def from_terms(
+    dfs: Mapping[str, int], documents: int, dropped: Iterable[str] = ()
+) -> tuple[dict[str, tuple[str, ...]], dict[str, int]]:
     """Return the parts of bare terms, and the df of each part, of terms that lost their case.
 
-    A part's df is estimated as if the terms that hold it stood in documents independently of each other.
+    A part's df is estimated as if the terms that hold it stood in documents independently of each other; that of words
+    `dropped` by the analyzer, stop words, as if all documents held them.
     """
     segmentation = Segmentation(dfs, documents)
     parts: dict[str, tuple[str, ...]] = {}
@@ -168,7 +188,8 @@ def from_terms(dfs: Mapping[str, int], documents: int) -> tuple[dict[str, tuple[
         rest = math.log1p(-min(n / documents, 1 - 1e-9)) if documents else 0.0
         for part in {*own, term}:
             absent[part] = absent.get(part, 0.0) + rest
-    return parts, {part: max(1, round(-documents * math.expm1(value))) for part, value in absent.items()}
+    counted = {part: max(1, round(-documents * math.expm1(value))) for part, value in absent.items()}
+    return parts, counted | dict.fromkeys((word for word in dropped if word in counted), documents)
 
 
 def of_texts(texts: Iterable[str], analyze: Callable[[str], list[Token]]) -> Spellings:
