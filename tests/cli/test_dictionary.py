@@ -69,3 +69,25 @@ def test_errors(qidf: Run, engine: str, tmp_path: Path) -> None:
     done = qidf("search", "server", "--engine", engine)
     assert done.returncode == 0
     assert "queries are not expanded" in done.stderr
+
+
+def test_an_index_that_leaves_identifiers_whole_has_a_dictionary(qidf: Run, tmp_path: Path) -> None:
+    code, place = tmp_path / "code", str(tmp_path / "standard")
+    code.mkdir()
+    for name, text in FILES:
+        (code / name).write_text(text)
+    told = json.loads(qidf("index", str(code), "--index", place, "--analyzer", "standard", "--json").stdout)
+    assert told["identifiers"] == 2
+    question = "upgrade a web socket"
+    (row,) = json.loads(qidf("search", question, "--index", place, "--json", "--explain").stdout)
+    assert row["path"] == "upgrade.go"
+    assert [term["term"] for term in row["terms"] if term["words"]] == ["handlewebsocketupgrade"]
+    assert qidf("search", question, "--index", place, "--expand", "off").stdout == ""
+    assert qidf("search", question, "--index", place, "--expand", "rank").stdout == ""
+    assert "added" in qidf("explain", question, "upgrade.go", "--index", place).stdout
+    plain = json.loads(qidf("search", "server", "--index", place, "--json", "--expand", "off").stdout)
+    assert json.loads(qidf("search", "server", "--index", place, "--json").stdout) == plain
+    (code / "more.go").write_text("func readTable() {}")
+    assert "2 identifiers" not in qidf("index", str(code), "--index", place).stdout
+    assert "3 identifiers" in qidf("index", str(code), "--index", place).stdout
+    assert "identifiers" not in json.loads(qidf("index", str(code), "--json").stdout)

@@ -63,16 +63,17 @@ def command(
     as_json: bool,
 ) -> None:
     """Show what each term of QUERY adds to the score of the document ID (a path below PATH, as search prints it)."""
-    from qidf.cli.places import open_place, remarks
+    from qidf.cli.places import open_place, remarks, widened
     from qidf.errors import QidfError
 
     arguments: dict[str, Any] = {**options.check(q, a, k1, b, odds)}
     if engine is not None:
         arguments = options.for_engine(arguments, expand)
     opened = open_place(path, index, engine, no_refresh=no_refresh)
+    asked, arguments = widened(opened, arguments, expand)
     try:
         with remarks():
-            explanation = opened.explain(query, id, **arguments)
+            explanation = asked.explain(query, id, **arguments)
     except KeyError:
         raise QidfError(f"no document {id!r} in {_where(opened)}") from None
     if as_json:

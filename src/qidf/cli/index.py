@@ -100,9 +100,38 @@ def command(
     opened = Index.open(done.index)
     if optimize:
         opened.optimize()
-    _tell(done, opened, time.perf_counter() - started, as_json, line=watch)
+    identifiers = _identifiers(opened, path, anew=done.built)
+    _tell(done, opened, time.perf_counter() - started, as_json, line=watch, identifiers=identifiers)
     if watch:
         _watch(path, done.index, as_json, settings)
+
+
+def _identifiers(opened: Index, path: str, *, anew: bool) -> int | None:
+    """Make the dictionary of an index whose analyzer leaves identifiers whole, and return how many it holds."""
+    if opened.analyzer == "code" or not opened.documents:
+        return None
+    from qidf.cli.places import remarks
+    from qidf.cli.progress import bar
+    from qidf.engines.embedded import Embedded
+    from qidf.errors import QidfError
+    from qidf.expansion.building import build
+    from qidf.expansion.place import of_engine
+
+    engine = Embedded(opened)
+    with remarks():
+        dictionary = None if anew else of_engine(engine)
+    if dictionary is None:
+        try:
+            with bar("identifiers") as progress:
+                stored = next(engine.texts(), None) is not None  # not of JSON lines, unless --store
+                built = build(engine, spellings="" if stored else path, progress=progress)
+        except (QidfError, OSError) as error:  # the index is whole without
+            note(f"no dictionary of its identifiers: {error}")
+            return None
+        if built.note:
+            note(built.note)
+        dictionary = built.dictionary
+    return len(dictionary)
 
 
 def _watch(path: str, place: str, as_json: bool, settings: dict[str, Any]) -> None:
@@ -125,12 +154,22 @@ def _watch(path: str, place: str, as_json: bool, settings: dict[str, Any]) -> No
     )
 
 
-def _tell(done: Refresh | None, opened: Index, seconds: float, as_json: bool, *, line: bool = False) -> None:
+def _tell(
+    done: Refresh | None,
+    opened: Index,
+    seconds: float,
+    as_json: bool,
+    *,
+    line: bool = False,
+    identifiers: int | None = None,
+) -> None:
     """Say what was done; None: the index was verified. `line`: at once, and in one line."""
     from qidf import kernels
 
     size_bytes = sum(entry.stat().st_size for entry in os.scandir(opened.path))
     facts = f"{count(opened.tokens, 'token')}, index {size(size_bytes)}, analyzer {opened.analyzer}"
+    if identifiers is not None:
+        facts += f", {count(identifiers, 'identifier')}"
     if as_json:
         say_json(
             {
@@ -140,6 +179,7 @@ def _tell(done: Refresh | None, opened: Index, seconds: float, as_json: bool, *,
                 "documents": opened.documents,
                 "tokens": opened.tokens,
                 "segments": opened.segments,
+                **({} if identifiers is None else {"identifiers": identifiers}),
                 "index_bytes": size_bytes,
                 "seconds": round(seconds, 3),
                 "added": done.added if done else 0,

@@ -101,8 +101,8 @@ def expansion(function: F) -> F:
         type=click.Choice(EXPAND),
         default="auto",
         show_default=True,
-        help="With --engine: also search identifiers made of the query's words, where there is a dictionary (qidf"
-        " dictionary build). With rank they find nothing by themselves; auto is recall here.",
+        help="Also search identifiers made of the query's words, where there is a dictionary (qidf dictionary build)."
+        " With rank they find nothing by themselves; auto is recall here.",
     )(function)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qidf.cli.output import count, note
 
@@ -30,6 +30,26 @@ def open_place(path: str | None, index: str | None, engine: str | None, *, no_re
 
     with remarks():
         return connect(engine)
+
+
+def widened(opened: Index | Engine, arguments: dict[str, Any], expand: str) -> tuple[Index | Engine, dict[str, Any]]:
+    """Return what to ask and the arguments that it takes: of an index with a dictionary, the engine that widens.
+
+    `arguments` are those of `options.check`; an engine's are what they are.
+    """
+    from qidf.index.search import Index
+
+    if not isinstance(opened, Index) or expand == "off" or opened.analyzer == "code":
+        return opened, arguments
+    from qidf.engines.embedded import Embedded
+    from qidf.expansion.place import of_engine
+
+    engine = Embedded(opened, **{name: arguments[name] for name in ("k1", "b", "odds")})
+    with remarks():
+        engine.dictionary = of_engine(engine)
+    if engine.dictionary is None:
+        return opened, arguments
+    return engine, {"q": arguments["q"], "a": arguments["a"], "expand": expand}
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def command(
     """
     import warnings
 
-    from qidf.cli.places import open_place, remarks
+    from qidf.cli.places import open_place, remarks, widened
     from qidf.errors import AnalyzerWarning
     from qidf.passages import passage_of
 
@@ -76,15 +76,16 @@ def command(
     if engine is not None:
         arguments = options.for_engine(arguments, expand)
     opened = open_place(path, index, engine, no_refresh=no_refresh)
+    asked, arguments = widened(opened, arguments, expand)
     with remarks():
-        hits = opened.search(query, k, **arguments)
+        hits = asked.search(query, k, **arguments)
     _tell_unknown(opened, query, bool(hits))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AnalyzerWarning)  # said already
-        terms = opened.weights(
+        terms = asked.weights(
             query, **{name: arguments[name] for name in ("q", "a", "odds", "expand") if name in arguments}
         )
-        explanations = [opened.explain(query, hit.id, **arguments) if explain else None for hit in hits]
+        explanations = [asked.explain(query, hit.id, **arguments) if explain else None for hit in hits]
     if as_json:
         passages = [passage_of(opened, hit, terms) for hit in hits]
         say_json(list(map(_as_dict, hits, passages, explanations)))
