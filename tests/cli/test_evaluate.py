@@ -67,6 +67,25 @@ def test_an_index_of_the_corpus_can_be_asked(qidf: Run, collection: Path, tmp_pa
     assert "R@500-tokens" not in own[0]
 
 
+def test_a_choice_is_measured_with_identifiers_too(qidf: Run, collection: Path, tmp_path: Path) -> None:
+    place = f"qidf:{tmp_path / 'idx'}"
+    qidf("index", collection / "corpus.jsonl", "--index", tmp_path / "idx", "--analyzer", "standard")
+    runs = tmp_path / "runs"
+    done = qidf(
+        "evaluate", collection, "--engine", place, "--q", "auto", "--expand", "recall", "--json", "--runs", runs
+    )
+    plain, widened = json.loads(done.stdout)["results"]
+    assert (plain["q"], plain["expand"], widened["expand"]) == ("auto", "off", "recall")
+    assert widened["differences"]
+    assert {path.name for path in runs.iterdir()} == {"q=auto.run", "q=auto,expand=recall.run"}
+    assert (runs / "q=auto.run").read_text() != (runs / "q=auto,expand=recall.run").read_text()
+    assert "auto, expand rank" in qidf("evaluate", collection, "--engine", place, "--expand", "rank").stdout
+    assert "--expand needs --engine" in qidf("evaluate", collection, "--expand", "rank").stderr
+    qidf("index", collection / "corpus.jsonl", "--index", tmp_path / "code")
+    none = qidf("evaluate", collection, "--engine", f"qidf:{tmp_path / 'code'}", "--expand", "rank")
+    assert (none.returncode, "has no dictionary" in none.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

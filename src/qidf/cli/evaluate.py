@@ -12,6 +12,7 @@ import click
 from qidf.cli import options
 from qidf.cli.output import Style, clean, count, fold, say, say_json, table
 from qidf.cli.progress import bar
+from qidf.engines.base import EXPAND, Expand
 
 if TYPE_CHECKING:
     from qidf.engines import Engine
@@ -25,6 +26,7 @@ qidf evaluate beir/
 qidf evaluate beir/ --analyzer code --q 1 --q hapax --q auto --json
 qidf evaluate beir/ --q 1 --q 0.6 --a 0.5 --queries 500 --seed 7
 qidf evaluate beir/ --engine lucene:/srv/index#body --output values.jsonl
+qidf evaluate beir/ --engine lucene:/srv/index#body --expand recall
 qidf evaluate beir/ --overflow skip --bytes-per-token 3.5
 qidf evaluate beir/ --q 1 --q auto --runs runs
 qidf evaluate beir/ --tokenizer tokenizer.json
@@ -44,6 +46,13 @@ qidf evaluate beir/ --tokenizer tokenizer.json
     "--q", "qs", metavar="auto|hapax|NUMBER", multiple=True, help="Weights; several times. [default: 1, hapax, auto]"
 )
 @click.option("--a", type=float, help="Exponent of a term's count in the query, for each --q. [default: goes with it]")
+@click.option(
+    "--expand",
+    type=click.Choice(EXPAND),
+    default="off",
+    show_default=True,
+    help="With --engine: measure the last --q once more, widened by identifiers; see 'qidf search --help'.",
+)
 @options.sampled
 @click.option(
     "--overflow",
@@ -74,6 +83,7 @@ def command(
     url: str | None,
     qs: tuple[str, ...],
     a: float | None,
+    expand: Expand,
     most: int | None,
     seed: int,
     overflow: Any,
@@ -93,6 +103,10 @@ def command(
     from qidf.weighting import parse_q, resolve
 
     choices = [Weights(parse_q(q), a) for q in qs or ("1", "hapax", "auto")]
+    if expand != "off":
+        if url is None:
+            raise click.UsageError("--expand needs --engine: code, the default elsewhere, takes identifiers apart")
+        choices.append(choices[-1]._replace(expand=expand))
     for weights in choices:
         resolve(weights.q, weights.a, analyzer=analyzer, hapax_density=0.0)
     if not 0.1 <= bytes_per_token <= 100:
@@ -100,6 +114,8 @@ def command(
     counter = _counter(tokenizer, bytes_per_token)
     judgments = read_judgments(folder, most, seed)
     with _opened(folder, analyzer, url, counter) as (index, tokens), bar("weights") as progress:
+        if expand != "off":
+            _check_dictionary(index)
         results = evaluate(index, judgments, choices, tokens=tokens, overflow=overflow, seed=seed, progress=progress)
         name = index.analyzer
     if output is not None:
@@ -113,6 +129,14 @@ def command(
         judgments, name, results, tokens, tokenizer or f"{bytes_per_token:g} bytes each", Style(sys.stdout)
     ):
         say(line)
+
+
+def _check_dictionary(index: Index | Engine) -> None:
+    from qidf.engines import Engine
+    from qidf.errors import QidfError
+
+    if isinstance(index, Engine) and index.dictionary is None:
+        raise QidfError(f"{index.url} has no dictionary: qidf dictionary build --engine {index.url}")
 
 
 def _counter(tokenizer: str | None, bytes_per_token: float) -> Callable[[str], int]:
@@ -168,7 +192,7 @@ def _write(path: str, judgments: Judgments, results: list[Result]) -> None:
     for result in results:
         for id in judgments.queries:
             values = {name: own[id] for name, own in result.values.items()}
-            row = {"query": id, "q": result.weights.q, "a": result.weights.a, **values}
+            row = {"query": id, **result.weights._asdict(), **values}
             lines.append(json.dumps(row) + "\n")
     write(path, lines)
 
@@ -181,8 +205,9 @@ def _write_runs(folder: str, results: list[Result]) -> None:
 
     os.makedirs(folder, exist_ok=True)
     for result in results:
-        q, a = result.weights
+        q, a, expand = result.weights
         name = f"q={_short(q)}" + ("" if a is None else f",a={_short(a)}")
+        name += "" if expand == "off" else f",expand={expand}"
         write_run(os.path.join(folder, f"{name}.run"), result.run, name)
 
 
@@ -203,8 +228,7 @@ def _plain(judgments: Judgments, analyzer: str, results: list[Result], tokens: d
         "unknown_documents": None if tokens is None else unknown_documents(judgments, tokens),
         "results": [
             {
-                "q": result.weights.q,
-                "a": result.weights.a,
+                **result.weights._asdict(),
                 **result.means,
                 "differences": {name: own._asdict() for name, own in result.differences.items()},
             }
@@ -264,5 +288,6 @@ def _table(rows: list[list[str]], right: set[int], style: Style) -> Iterator[str
 
 
 def _name(result: Result) -> str:
-    q, a = result.weights
-    return (f"q = {q:g}" if isinstance(q, float) else q) + ("" if a is None else f", a = {a:g}")
+    q, a, expand = result.weights
+    name = (f"q = {q:g}" if isinstance(q, float) else q) + ("" if a is None else f", a = {a:g}")
+    return name if expand == "off" else f"{name}, expand {expand}"

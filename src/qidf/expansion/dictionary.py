@@ -22,7 +22,7 @@ from qidf.kernels import Lookup
 _CUT, _ODD = "\x1f", "\x1e"
 _BETWEEN = re.compile(r"[\W_]+|\x1f")
 
-READ = 1024
+READ = 4096
 """Terms of a part's list that a look-up reads."""
 
 Candidate: TypeAlias = tuple[str, tuple[str, ...], int]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from qidf.engines import Engine
+from qidf.engines.base import Expand
 from qidf.lab.beir import Judgments
 from qidf.lab.bootstrap import RESAMPLES, Difference, paired
 from qidf.lab.measures import BUDGETS, MEASURES, Overflow, fill, measure
@@ -26,10 +27,11 @@ Progress = Callable[[int, int], None]
 
 
 class Weights(NamedTuple):
-    """q and a, as `Index.search` takes them."""
+    """q and a, as `Index.search` takes them, and of an engine whether identifiers widen its queries."""
 
     q: Q
     a: float | None = None
+    expand: Expand = "off"
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,9 @@ def _values(
 
 
 def _search(index: Index | Engine, queries: Mapping[str, str], weights: Weights, k: int) -> Run:
-    q, a = weights
+    q, a, expand = weights
     if isinstance(index, Engine):
-        found = {id: index.search(text, k, q=q, a=a, expand="off") for id, text in queries.items()}  # weights alone
+        found = {id: index.search(text, k, q=q, a=a, expand=expand) for id, text in queries.items()}
         return {id: [(hit.id, hit.score) for hit in hits] for id, hits in found.items()}
     ids, scores = index.search_many(list(queries.values()), min(k, max(1, index.documents)), q=q, a=a)
     rows = zip(queries, ids.tolist(), scores.tolist(), strict=True)
