@@ -8,7 +8,7 @@ number before it is used. The formula stands in `related`; what the arrays hold,
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 from qidf.kernels.scorer cimport by_bytes, touch_pages
@@ -18,29 +18,41 @@ from qidf.errors import IndexCorruptError
 cdef enum:
     PART_ENDS = 0x1F
     PARTS_FOLLOW = 0x1E
+    SHORT = 512          # bytes of a term that need no memory of their own
+    MASKED = 64          # parts whose terms are marked; of more, the lists are looked through
 
-cdef struct Cursor:
+cdef struct Sum:
+    double total             # of the weights, at last the term's own
+    uint64_t which           # of the first parts
     uint32_t number
-    Py_ssize_t word
+    uint16_t held            # how many parts; 0 where the slot is free
+    uint16_t group
 
 
-cdef inline bint behind(Cursor a, Cursor b) noexcept nogil:
-    return a.number > b.number or (a.number == b.number and a.word > b.word)
+cdef inline Sum* slot(Sum* sums, size_t mask, uint32_t number) noexcept nogil:
+    """The slot of a term in a table that is half empty, taken for it if it has none."""
+    cdef size_t at = (number * <uint64_t>0x9E3779B97F4A7C15 >> 32) & mask
+    while sums[at].held and sums[at].number != number:
+        at = (at + 1) & mask
+    sums[at].number = number
+    return sums + at
 
 
-cdef inline void settle(Cursor* heap, Py_ssize_t n) noexcept nogil:
-    """Restore the heap whose root comes first, from the root."""
-    cdef Cursor moved = heap[0]
-    cdef Py_ssize_t i = 0, child = 1
-    while child < n:
-        if child + 1 < n and behind(heap[child], heap[child + 1]):
-            child += 1
-        if not behind(moved, heap[child]):
-            break
-        heap[i] = heap[child]
-        i = child
-        child = 2 * i + 1
-    heap[i] = moved
+cdef inline bint lower(const Sum* a, const Sum* b) noexcept nogil:
+    """Whether term a ranks behind term b."""
+    return a.total < b.total or (a.total == b.total and a.number > b.number)
+
+
+cdef inline bint holds(const uint32_t* numbers, Py_ssize_t count, uint32_t number) noexcept nogil:
+    """Whether an ascending list holds a number."""
+    cdef Py_ssize_t low = 0, high = count, middle
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low < count and numbers[low] == number
 
 
 @cython.final
@@ -233,9 +245,12 @@ cdef class Lookup:
         """A term without its marks."""
         cdef size_t n = 0, i, used = 0
         cdef const uint8_t* data = self.term(number, &n)
-        cdef char* out = <char*>malloc(n + 1)
-        if out == NULL:
-            raise MemoryError("no memory for a term")
+        cdef char[SHORT] small
+        cdef char* out = &small[0]
+        if n > SHORT:
+            out = <char*>malloc(n)
+            if out == NULL:
+                raise MemoryError("no memory for a term")
         try:
             for i in range(n):
                 if data[i] == PARTS_FOLLOW:
@@ -247,7 +262,8 @@ cdef class Lookup:
         except UnicodeDecodeError:
             raise self.damaged("a term is no text") from None
         finally:
-            free(out)
+            if n > SHORT:
+                free(out)
 
     def related(self, list words, list ordinals, list weights, Py_ssize_t read, Py_ssize_t most):
         """Return the `most` terms with the highest k/n · Σ weight, best first, ties in the order of their numbers.
@@ -256,32 +272,25 @@ cdef class Lookup:
         `read` terms are looked at. Each comes as (term, those of `words` that it holds, n, number), the number -1 where no
         list that was read in part could have named it.
         """
-        cdef Py_ssize_t given = len(ordinals), i, j, found = 0, live = 0, group = 0, low, high, middle
-        cdef uint32_t* numbers = NULL
+        cdef Py_ssize_t given = len(ordinals), i, j, at, group, found = 0, entries = 0, room = read + 1
+        cdef size_t mask = 0
+        cdef uint32_t* numbers = NULL               # room for each part: one more tells whether its list goes on
         cdef Py_ssize_t* counts = NULL
-        cdef Py_ssize_t* at = NULL
-        cdef double* weight = NULL
-        cdef Cursor* heap = NULL
-        cdef double* scores = NULL
-        cdef uint32_t* best = NULL
+        cdef Sum* sums = NULL
+        cdef Sum** best = NULL
+        cdef Sum* one
         cdef uint32_t number
         cdef uint64_t known = <uint64_t>-1          # beyond it a list that was read in part may say more
-        cdef double total, score
-        cdef Py_ssize_t held, room = read + 1       # one more tells whether a list goes on
+        cdef double weight
         if not given or most < 1 or read < 1:
             return []
         numbers = <uint32_t*>malloc(given * room * sizeof(uint32_t))
         counts = <Py_ssize_t*>calloc(given, sizeof(Py_ssize_t))
-        at = <Py_ssize_t*>calloc(given, sizeof(Py_ssize_t))
-        weight = <double*>malloc(given * sizeof(double))
-        heap = <Cursor*>malloc(given * sizeof(Cursor))
-        scores = <double*>malloc(most * sizeof(double))
-        best = <uint32_t*>malloc(most * sizeof(uint32_t))
+        best = <Sum**>malloc(most * sizeof(Sum*))
         try:
-            if numbers == NULL or counts == NULL or at == NULL or weight == NULL or heap == NULL or scores == NULL or best == NULL:
+            if numbers == NULL or counts == NULL or best == NULL:
                 raise MemoryError("no memory for a look-up")
             for i in range(given):
-                weight[i] = weights[i]
                 counts[i] = self.read_list(ordinals[i], numbers + i * room, room)
                 if counts[i] < 0:
                     raise self.damaged("a list is not what was written")
@@ -289,71 +298,54 @@ cdef class Lookup:
                     counts[i] = read
                     if numbers[i * room + read - 1] < known:
                         known = numbers[i * room + read - 1]
-                if counts[i]:
-                    heap[live].number = numbers[i * room]
-                    heap[live].word = i
-                    live += 1
-            # The words come in order, but their first numbers need not: sort what is there by insertion.
-            for i in range(1, live):
-                j = i
-                while j > 0 and behind(heap[j - 1], heap[j]):
-                    heap[j - 1], heap[j] = heap[j], heap[j - 1]
-                    j -= 1
-            with nogil:
-                while live:
-                    number = heap[0].number
-                    total = 0
-                    held = 0
-                    while live and heap[0].number == number:
-                        i = heap[0].word
-                        total += weight[i]
-                        held += 1
-                        at[i] += 1
-                        if at[i] < counts[i]:
-                            heap[0].number = numbers[i * room + at[i]]
-                        else:
-                            live -= 1
-                            heap[0] = heap[live]
-                        settle(heap, live)
+                entries += counts[i]
+            while mask < <size_t>(2 * entries):
+                mask = 2 * mask + 1
+            sums = <Sum*>calloc(mask + 1, sizeof(Sum))
+            if sums == NULL:
+                raise MemoryError("no memory for a look-up")
+            for i in range(given):
+                weight = weights[i]
+                group = 0
+                for j in range(counts[i]):
+                    number = numbers[i * room + j]
                     while group + 1 < <Py_ssize_t>self.groups and self.starts[group + 1] <= number:
                         group += 1
-                    score = held * total / <double>self.sizes[group]
-                    # `best` is kept sorted: numbers come in order, so that an equal score stays behind.
-                    if found < most or score > scores[found - 1]:
-                        i = found if found < most else most - 1
-                        while i > 0 and scores[i - 1] < score:
-                            scores[i] = scores[i - 1]
-                            best[i] = best[i - 1]
-                            i -= 1
-                        scores[i] = score
-                        best[i] = number
-                        if found < most:
-                            found += 1
+                    one = slot(sums, mask, number)
+                    one.total += weight
+                    one.held += 1
+                    one.group = group
+                    if i < MASKED:
+                        one.which |= <uint64_t>1 << i
+            for at in range(<Py_ssize_t>mask + 1):
+                one = sums + at
+                if one.held:
+                    one.total = one.held * one.total / <double>self.sizes[one.group]
+                    if found < most or lower(best[found - 1], one):
+                        j = found if found < most else most - 1
+                        while j > 0 and lower(best[j - 1], one):
+                            best[j] = best[j - 1]
+                            j -= 1
+                        best[j] = one
+                        found += found < most
             out = []
             for j in range(found):
-                number = best[j]
-                which = []
+                one = best[j]
+                held = []
                 for i in range(given):
-                    low = i * room
-                    high = low + counts[i]
-                    while low < high:
-                        middle = (low + high) // 2
-                        if numbers[middle] < number:
-                            low = middle + 1
-                        else:
-                            high = middle
-                    if low < i * room + counts[i] and numbers[low] == number:
-                        which.append(words[i])
-                group = self.groups - 1
-                while group > 0 and self.starts[group] > number:
-                    group -= 1
-                out.append((self.text(number), tuple(which), self.sizes[group], -1 if number <= known else <int64_t>number))
+                    if one.which >> i & 1 if i < MASKED else holds(numbers + i * room, counts[i], one.number):
+                        held.append(words[i])
+                out.append(
+                    (
+                        self.text(one.number),
+                        tuple(held),
+                        self.sizes[one.group],
+                        -1 if one.number <= known else <int64_t>one.number,
+                    )
+                )
             return out
         finally:
             free(numbers)
             free(counts)
-            free(at)
-            free(weight)
-            free(heap)
-            free(scores)
+            free(sums)
             free(best)
