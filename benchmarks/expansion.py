@@ -82,7 +82,9 @@ def on_server(folder: str, queries: list[str], server: str) -> dict[str, float]:
 
             def client_way(expand: str) -> Callable[[str], object]:
                 def ask(query: str) -> object:
-                    ways[expand].transport._rewriter._known._values.clear()  # what it asked of this query
+                    kept = ways[expand].transport._rewriter._known  # what it asked of this query before
+                    kept._values.clear()
+                    kept._total = 0
                     return ways[expand].search(index=name, body=_body(query))
 
                 return ask

@@ -35,6 +35,10 @@ class EngineWarning(UserWarning):
     """An engine could not do all of what was asked, and did what it could."""
 
 
+class DictionaryCorruptError(IndexCorruptError):
+    """An identifier dictionary is truncated, damaged or not ours; 'qidf dictionary build' makes it again."""
+
+
 class EngineCorruptError(IndexCorruptError):
     """A file of an index that another library made is truncated or damaged; that library must make it again."""
 

@@ -91,3 +91,25 @@ def test_an_index_that_leaves_identifiers_whole_has_a_dictionary(qidf: Run, tmp_
     assert "2 identifiers" not in qidf("index", str(code), "--index", place).stdout
     assert "3 identifiers" in qidf("index", str(code), "--index", place).stdout
     assert "identifiers" not in json.loads(qidf("index", str(code), "--json").stdout)
+    (code / "last.go").write_text("func writeTable() {}")
+    qidf("search", "table", str(code), "--index", place)  # which refreshes the index, and leaves the dictionary
+    done = qidf("index", str(code), "--index", place)
+    assert done.stdout.startswith("up to date")
+    assert "4 identifiers" in done.stdout
+    again = qidf("index", str(code), "--index", place, "--analyzer", "simple", "--rebuild")
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_an_index_of_parts_needs_none(qidf: Run, tmp_path: Path) -> None:
+    Index.build(FILES, tmp_path / "code")
+    done = qidf("dictionary", "build", "--engine", f"qidf:{tmp_path / 'code'}")
+    assert (done.returncode, "takes identifiers apart already" in done.stderr) == (2, True)
+
+
+def test_a_damaged_dictionary_is_made_again_by_its_own_command(qidf: Run, engine: str, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.qidf"
+    damaged.write_bytes(b"no dictionary")
+    for path in (damaged, tmp_path / "none.qidf"):
+        done = qidf("proxy", "--upstream", "http://localhost:1", "--listen", "127.0.0.1:0", "--dictionary", str(path))
+        assert done.returncode == 2
+        assert done.stderr.endswith("(make it again: qidf dictionary build)\n")

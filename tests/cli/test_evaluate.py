@@ -83,7 +83,7 @@ def test_a_choice_is_measured_with_identifiers_too(qidf: Run, collection: Path, 
     assert "--expand needs --engine" in qidf("evaluate", collection, "--expand", "rank").stderr
     qidf("index", collection / "corpus.jsonl", "--index", tmp_path / "code")
     none = qidf("evaluate", collection, "--engine", f"qidf:{tmp_path / 'code'}", "--expand", "rank")
-    assert (none.returncode, "has no dictionary" in none.stderr) == (2, True)
+    assert (none.returncode, "takes identifiers apart already" in none.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from qidf.engines.cluster import Cluster
 from qidf.engines.opensearch import from_client, wrap
 from qidf.errors import IndexCorruptError
 from qidf.expansion.building import build
+from qidf.expansion.dictionary import write
 from qidf.expansion.place import path_of
 from qidf.rewriting import Rewritten
 from tests.cluster.between import Between, between
@@ -385,11 +386,27 @@ def test_a_damaged_dictionary_is_told_and_the_query_goes_without(client: Any, gl
 def test_a_dictionary_made_anew_is_used(client: Any, glued: Cluster) -> None:
     path = Path(path_of(glued))
     wrapped = wrap(client, ["body"], expand="recall", ttl=0)
-    made = path.read_bytes()
+    found = scores(wrapped.search(index="glued-words", body=asked())).keys()
+    assert "upgrade.go" in found
+    assert glued.dictionary
+    write(str(path), glued.dictionary.about, [("openwebsocket", ("open", "web", "socket"))], {"web": 3, "socket": 2})
+    assert scores(wrapped.search(index="glued-words", body=asked())).keys() == found - {"upgrade.go"}
     path.unlink()
-    without = scores(wrapped.search(index="glued-words", body=asked()))
-    path.write_bytes(made)
-    assert scores(wrapped.search(index="glued-words", body=asked())).keys() > without.keys()
+    assert scores(wrapped.search(index="glued-words", body=asked())).keys() == ranked(glued, "off").keys()
+
+
+def test_plain_weights_tell_what_is_wrong_with_a_dictionary_too(client: Any, glued: Cluster) -> None:
+    reports: list[Report] = []
+    wrapped = wrap(client, ["body", "title"], q=1, a=1, expand="rank", report=reports.append)
+    body = {"query": {"multi_match": {"query": QUESTION, "fields": ["body", "title"]}}}
+    wrapped.search(index="glued-words", body=body)
+    assert reports[-1].rewritten
+    assert [note.reason for note in reports[-1].notes] == ["field title has no dictionary (qidf dictionary build)"]
+    Path(path_of(glued)).write_bytes(b"damaged")
+    other = wrap(client, ["body"], q=1, a=1, report=reports.append)
+    other.search(index="glued-words", body=asked())
+    assert "queries are not expanded" in str(reports[-1])
+    assert not reports[-1].rewritten
 
 
 def test_where_term_vectors_are_refused_added_terms_are_counted(

@@ -596,6 +596,9 @@ def test_a_build_goes_on_where_it_was_interrupted(client: Any, monkeypatch: pyte
     again = build(engine)
     assert (again.dictionary.about.read, len(again.dictionary)) == (42, 81)
     assert again.note.startswith("went on after 40 documents")
+    part = build(engine, most=7)  # which is no beginning to go on from, and leaves the other
+    assert (part.dictionary.about.read, part.note) == (7, "")
+    assert build(engine).note.startswith("went on after 42 documents")
     assert build(engine, fresh=True).dictionary.about.read == 41
 
     client.indices.delete(index="kept")

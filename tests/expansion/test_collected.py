@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,7 @@ def test_counts_add_up_over_transactions_and_openings(
     for number, document in enumerate(documents):
         here = {part for _, parts in document for part in parts}
         with Collected(path, "mine") as collected:
-            assert (collected.documents, collected.place) == (number, None if not number else {"at": number})
+            assert (collected.documents, collected.checkpoint) == (number, None if not number else {"at": number})
             own: dict[str, Counter[tuple[str, ...]]] = {}
             for term, parts in document:
                 own.setdefault(term, Counter())[parts] += 1
@@ -73,14 +75,26 @@ def test_terms_are_what_an_analyzer_makes_of_names() -> None:
         assert list(collected.terms(analyzed=True)) == [("getuser", ("get", "user")), ("getusers", ("get", "users"))]
 
 
-def test_two_do_not_write_one_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fresh", [False, True])
+def test_two_do_not_write_one_file(tmp_path: Path, fresh: bool) -> None:
     path = str(tmp_path / "read")
     with Collected(path) as first:
         first.add({"a_b": {("a", "b"): 1}}, {}, 1, 1)
         with pytest.raises(QidfError, match="another 'qidf dictionary build' of this index is at work"):
-            Collected(path)
+            Collected(path, fresh=fresh)
     with Collected(path) as collected:
         assert collected.documents == 1
+
+
+def test_another_database_is_begun_anew(tmp_path: Path) -> None:
+    path = str(tmp_path / "read")
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE state (something TEXT)")
+        other.commit()
+    with Collected(path) as collected:
+        collected.add({"a_b": {("a", "b"): 1}}, {"a": 1}, 1, 1)
+    with Collected(path, fresh=True) as collected:
+        assert (collected.documents, collected.dfs()) == (0, {})
 
 
 @pytest.mark.parametrize("data", [b"no database", b"", b"SQLite format 3\0" + bytes(90)])
@@ -116,7 +130,7 @@ def test_a_kill_at_any_moment_loses_the_last_documents_alone(tmp_path: Path) -> 
             told += [int(line) for line in process.stdout]
         with Collected(path) as collected:
             assert collected.documents in (told[-1] + 1, told[-1] + 2)
-            assert collected.place == collected.documents
+            assert collected.checkpoint == collected.documents
             dfs = collected.dfs()
             assert dfs.pop("a") == collected.documents == len(dfs)
             assert len(list(collected.terms())) == 300 * collected.documents

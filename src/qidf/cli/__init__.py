@@ -49,7 +49,7 @@ def _report(error: BaseException) -> int:
     try:
         from click.exceptions import Abort, ClickException, Exit, UsageError
 
-        from qidf.errors import EngineCorruptError, IndexCorruptError, QidfError
+        from qidf.errors import DictionaryCorruptError, EngineCorruptError, IndexCorruptError, QidfError
 
         if isinstance(error, Exit):
             status = error.exit_code
@@ -72,7 +72,10 @@ def _report(error: BaseException) -> int:
             message = f"{_name(error.filename)}: {why}" if error.filename is not None else why
         elif isinstance(error, (QidfError, ValueError)):
             message = str(error)
-            ours = isinstance(error, IndexCorruptError) and not isinstance(error, EngineCorruptError)
+            theirs = isinstance(error, EngineCorruptError | DictionaryCorruptError)
+            if isinstance(error, DictionaryCorruptError) and "dictionary build" not in message:
+                message += " (make it again: qidf dictionary build)"
+            ours = isinstance(error, IndexCorruptError) and not theirs
             if ours and "--rebuild" not in message:
                 message += " (build the index again: qidf index PATH --rebuild)"
         else:

@@ -65,10 +65,15 @@ def build(engine: str, spellings: str | None, most: int | None, fresh: bool, dry
     time; later, it reads what was written since. Where an index stores no texts, its bare terms are cut by its own
     words, and you are told.
     """
+    from qidf.errors import QidfError
     from qidf.expansion.building import build as make
     from qidf.weighting import check_count
 
+    if fresh and spellings:
+        raise click.UsageError("--spellings is read whole each time: leave --fresh out")
     opened = _connect(engine)
+    if opened.analyzer == "code":
+        raise QidfError(f"{opened.url} needs no dictionary: it takes identifiers apart already (analyzer code)")
     limit = None if most is None else check_count("documents", most)
     if dry_run:
         _tell_plan(opened, spellings or "", limit, as_json)
@@ -169,13 +174,13 @@ def _about(dictionary: Dictionary) -> dict[str, Any]:
 
 def _tell_plan(engine: Engine, spellings: str, most: int | None, as_json: bool) -> None:
     """Say how much would be read: of a server by its first page, of others by their number of documents."""
-    from qidf.engines.cluster import PAGE, Cluster
+    from qidf.engines.cluster import Cluster
 
     documents = engine.collection().documents
     plan: dict[str, Any] = {"documents": min(documents, most or documents), "requests": 0, "bytes": None}
     if isinstance(engine, Cluster) and not spellings:
         first = next(engine.read(size=100), ([], None))[0]
-        plan["requests"] = -(-plan["documents"] // PAGE) + 3
+        plan["requests"] = engine.requests_to_read(plan["documents"])
         plan["bytes"] = round(sum(map(len, first)) / len(first) * plan["documents"]) if first else 0
     if as_json:
         say_json(plan)

@@ -136,6 +136,8 @@ def _check_dictionary(index: Index | Engine) -> None:
     from qidf.errors import QidfError
 
     if isinstance(index, Engine) and index.dictionary is None:
+        if index.analyzer == "code":
+            raise QidfError(f"--expand changes nothing: {index.url} takes identifiers apart already (analyzer code)")
         raise QidfError(f"{index.url} has no dictionary: qidf dictionary build --engine {index.url}")
 
 

@@ -100,27 +100,29 @@ def command(
     opened = Index.open(done.index)
     if optimize:
         opened.optimize()
-    identifiers = _identifiers(opened, path, anew=done.built)
+    identifiers = _identifiers(opened, path)
     _tell(done, opened, time.perf_counter() - started, as_json, line=watch, identifiers=identifiers)
     if watch:
         _watch(path, done.index, as_json, settings)
 
 
-def _identifiers(opened: Index, path: str, *, anew: bool) -> int | None:
+def _identifiers(opened: Index, path: str) -> int | None:
     """Make the dictionary of an index whose analyzer leaves identifiers whole, and return how many it holds."""
     if opened.analyzer == "code" or not opened.documents:
         return None
-    from qidf.cli.places import remarks
+    import warnings
+
     from qidf.cli.progress import bar
     from qidf.engines.embedded import Embedded
-    from qidf.errors import QidfError
+    from qidf.errors import EngineWarning, QidfError
     from qidf.expansion.building import build
     from qidf.expansion.place import of_engine
 
     engine = Embedded(opened)
-    with remarks():
-        dictionary = None if anew else of_engine(engine)
-    if dictionary is None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)  # whatever is wrong with it, it is made again
+        dictionary = of_engine(engine)
+    if dictionary is None or dictionary.about.state != opened.state:
         try:
             with bar("identifiers") as progress:
                 stored = next(engine.texts(), None) is not None  # not of JSON lines, unless --store

@@ -227,6 +227,7 @@ class Rewriter:
                 if one.indices and key not in needed and self._known.get(key) is None:
                     proposed, note = self._propose(one.search, one.indices, text)
                     if self._is_plain and not proposed:
+                        self._known.put(key, _Known(Statistics((), {}, 0), (), note), _OF_A_TEXT)
                         continue
                     where = one.indices, one.search.index, one.search.reading, text.field
                     wanted = [Wanted(*where, encodable(text.text), text.analyzer)]
@@ -291,7 +292,7 @@ class Rewriter:
                 return Outcome(body, False, one.plan.notes, failed)
             new = rewrite(
                 body,
-                one.plan.of(known) if self._is_plain else one.plan,
+                one.plan,
                 {text: own.statistics for text, own in known.items()},
                 self._scheme,
                 max_clauses=self._max_clauses,

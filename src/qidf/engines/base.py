@@ -139,8 +139,10 @@ class Engine(ABC):
         What to try where most terms of a query are unknown; empty where the analyzer can't be wrong.
     analyzes_remotely : bool
         Whether `analyze` asks a server, and nothing here does the same.
-    reads_on : bool
-        Whether `read` tells where it can go on.
+    resumable : bool
+        Whether `read` tells checkpoints to go on from.
+    state : str
+        A name of what the index holds, another one after each change; empty where an engine does not tell.
     dictionary : Dictionary or None
         What identifiers of the index are made of (`qidf.expansion`); `connect` takes the one that `qidf dictionary
         build` made, and an engine made otherwise has none until you give it one.
@@ -153,7 +155,8 @@ class Engine(ABC):
     remedy: str = ""
     dictionary: Dictionary | None = None
     analyzes_remotely: bool = False
-    reads_on: bool = False
+    resumable: bool = False
+    state: str = ""
 
     # what an engine answers
 
@@ -207,16 +210,16 @@ class Engine(ABC):
         """Yield the texts that the index stores, those of deleted documents perhaps too; none where it stores none."""
         return iter(())
 
-    def read(self, place: Any = None) -> Iterator[tuple[list[str], Any]]:
-        """Yield what `texts` yields, some at a time, with the place behind them: JSON to go on from, None if one can't.
+    def read(self, checkpoint: Any = None) -> Iterator[tuple[list[str], Any]]:
+        """Yield what `texts` yields, some at a time, with the checkpoint behind them: JSON, None if there are none.
 
-        With a place, only what stands behind it is yielded: documents that were written later, too.
+        With a checkpoint only what stands behind it is yielded: documents that were written later, too.
         """
         for text in self.texts():
             yield [text], None
 
-    def goes_on(self, place: Any) -> bool:
-        """Return whether all that was read up to a place is of what is there now."""
+    def can_resume(self, checkpoint: Any) -> bool:
+        """Return whether all that was read up to a checkpoint is of the index that is there now."""
         return False
 
     def vocabulary(self) -> Iterator[tuple[str, int]]:

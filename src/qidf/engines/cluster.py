@@ -149,7 +149,7 @@ class Cluster(Engine):
         self._analyzer = analyzer or name
         self.analyzer = analyzer_name(self._analyzer)
         self.analyzes_remotely = self._analyzer != "standard"
-        self.reads_on = True
+        self.resumable = True
         self.model = Model(
             k1, b, k1_plus_1=way.k1_plus_1, byte_lengths=True, counts_deleted=True, counts_empty=False, float_bits=32
         )
@@ -241,11 +241,10 @@ class Cluster(Engine):
             rest = list(filter(_is_askable, rest))
         if is_analyzed or not rest:
             return
-        text, *others = self._ask((encodable(query), self._analyzer), (rest, "keyword"))
-        self._keep_tokens(query, text)
+        own, added = self._ask((encodable(query), self._analyzer), (rest, "keyword"))
+        self._keep_tokens(query, own)
         with self._lock:
-            absent = {term: (now + TTL, 0) for term in rest if term not in others[0].dfs}
-            self._dfs |= absent
+            self._dfs |= {term: (now + TTL, 0) for term in rest if term not in added.dfs}
 
     def _propose(self, dictionary: Dictionary, query: str, scheme: Scheme) -> Proposed:
         key = dictionary, query, scheme
@@ -300,29 +299,37 @@ class Cluster(Engine):
         """Yield the texts in `_source`; what is written meanwhile may come twice."""
         yield from (text for texts, _ in self.read() for text in texts)
 
-    def read(self, place: Any = None, size: int = PAGE) -> Iterator[tuple[list[str], Any]]:
-        """Yield the texts in `_source`, so many documents at a time, with the place behind them.
+    def read(self, checkpoint: Any = None, size: int = PAGE) -> Iterator[tuple[list[str], Any]]:
+        """Yield the texts in `_source`, so many documents at a time, with the checkpoint behind them.
 
         Shard by shard through a point in time, which is opened anew where it expired, in the order of `_seq_no`: what
-        is written later has higher ones. A place is {"INDEX UUID": {shard: the last _seq_no}}.
+        is written later has higher ones. A checkpoint is {"INDEX UUID": {shard: the last _seq_no}}.
         """
-        place = {name: dict(shards) for name, shards in (place or {}).items()}
-        for name, key in sorted(self._incarnations().items()):
-            shards = place.setdefault(key, {})
-            answer = self._request("GET", f"/{name}/_search_shards")
-            for number in sorted({copies[0]["shard"] for copies in answer["shards"]}):
+        checkpoint = {name: dict(shards) for name, shards in (checkpoint or {}).items()}
+        for name, key in sorted(self._uuids().items()):
+            shards = checkpoint.setdefault(key, {})
+            for number in self._shards(name):
                 for hits in self._pages(name, number, shards.get(str(number), -1), size):
                     shards[str(number)] = hits[-1]["sort"][0]
                     texts = [text for hit in hits if (text := self._text_in(hit)) is not None]
-                    yield texts, {name: dict(own) for name, own in place.items()}
+                    yield texts, {name: dict(own) for name, own in checkpoint.items()}
 
-    def goes_on(self, place: Any) -> bool:
-        return set(place) <= set(self._incarnations().values())
+    def can_resume(self, checkpoint: Any) -> bool:
+        return set(checkpoint) <= set(self._uuids().values())
 
-    def _incarnations(self) -> dict[str, str]:
+    def requests_to_read(self, documents: int) -> int:
+        """Return about how many requests `read` sends for so many documents: pages, and four for each shard."""
+        shards = sum(len(self._shards(index.name)) for index in self._indices.all)
+        return 1 + len(self._indices.all) + -(-documents // PAGE) + 4 * shards
+
+    def _uuids(self) -> dict[str, str]:
         """Return {index: its name and UUID}: an index that was made anew has another."""
         told = self._request("GET", f"/{self.index}/_settings", {"filter_path": "*.settings.index.uuid"})
         return {name: f"{name} {own['settings']['index']['uuid']}" for name, own in told.items()}
+
+    def _shards(self, index: str) -> list[int]:
+        answer = self._request("GET", f"/{index}/_search_shards")
+        return sorted({copies[0]["shard"] for copies in answer["shards"]})
 
     def _pages(self, index: str, shard: int, last: int, size: int) -> Iterator[list[dict[str, Any]]]:
         """Yield the hits of a shard behind a sequence number, some at a time. One request each."""

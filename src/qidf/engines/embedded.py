@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 OPTIONS = ("k1", "b", "odds")
 
+_FEW = 2000  # documents that are sooner listed than met in a ranking
+
 Filter = Callable[[str], bool] | Container[str] | None
 
 
@@ -42,6 +44,10 @@ class Embedded(Engine):
         self.analyzer = index.analyzer
         self.model = Model(k1, b, odds=odds)
 
+    @property
+    def state(self) -> str:  # type: ignore[override]
+        return self.index.state
+
     def analyze(self, text: str) -> list[Token]:
         return scanner(self.analyzer).tokens(text)
 
@@ -62,24 +68,35 @@ class Embedded(Engine):
         expand: Expand = "auto",
     ) -> list[Hit]:
         weighted = self.weights(query, q=q, a=a, expand=expand)
-        if expand == "rank":
-            own = {term.term for term in self.query_terms(query)}
-            filter = partial(self._holds, [term for term, weight in weighted if weight > 0 and term in own], filter)
-        return self.search_terms(weighted, k, filter=filter)
+        if expand != "rank":
+            return self.search_terms(weighted, k, filter=filter)
+        own = {term.term for term in self.query_terms(query)}
+        return self._rank_held(weighted, [term for term, weight in weighted if weight > 0 and term in own], k, filter)
 
     def search_terms(self, terms: Iterable[tuple[str, float]], k: int = 10, *, filter: Filter = None) -> list[Hit]:
         return self._rank(list(terms), check_count("k", k), filter)
 
     def run(self, clauses: Sequence[Clause], k: int, filter: Filter) -> list[Hit]:
         N = self.index.documents
+        weighted = [(term, boost * self.idf(n, N)) for term, n, boost, _ in clauses]
         if any(clause.optional for clause in clauses):
-            filter = partial(self._holds, [clause.term for clause in clauses if not clause.optional], filter)
-        return self._rank([(term, boost * self.idf(n, N)) for term, n, boost, _ in clauses], k, filter)
+            return self._rank_held(weighted, [clause.term for clause in clauses if not clause.optional], k, filter)
+        return self._rank(weighted, k, filter)
 
-    def _holds(self, terms: list[str], filter: Filter, id: str) -> bool:
-        """Return whether a document that a filter lets through holds one of `terms`."""
-        allowed = filter is None or (filter(id) if callable(filter) else id in filter)
-        return allowed and any(self.index.term_freqs(id, terms))
+    def _rank_held(self, weighted: list[tuple[str, float]], own: list[str], k: int, filter: Filter) -> list[Hit]:
+        """Rank the documents alone that hold one of `own`: those are listed if they are few, else each hit is asked."""
+        k = check_count("k", k)
+        allows = filter if callable(filter) or filter is None else filter.__contains__
+        most = sum(self.index.doc_freqs(own))
+        if most <= _FEW:
+            held = {hit.id for hit in self.index.search_terms([(term, 1.0) for term in own], most)} if most else set()
+            found = {id for id in held if allows is None or allows(id)}
+            return self._rank(weighted, min(k, len(found)), found) if found else []
+
+        def holds(id: str) -> bool:
+            return (allows is None or allows(id)) and any(self.index.term_freqs(id, own))
+
+        return self._rank(weighted, k, holds)
 
     def _rank(self, weighted: list[tuple[str, float]], k: int, filter: Filter) -> list[Hit]:
         most = self.index.documents

@@ -133,7 +133,7 @@ def wrap(
     ------
     ValueError
         A parameter makes no sense, or the client is wrapped already.
-    IndexCorruptError
+    DictionaryCorruptError
         One of `dictionaries` can't be read.
     """
     known = Dictionaries(_addresses(client), dictionaries)

@@ -122,13 +122,12 @@ class RankBM25(Engine):
         own = {clause.term: weights[clause.term] for clause in clauses if not clause.optional}
         with np.errstate(divide="ignore", invalid="ignore"):  # an empty document at b = 1, which holds nothing
             scores: NDArray[np.float64] = _with_idf(self.bm25, weights).get_scores(list(weights))
+            mine = scores if len(own) == len(weights) else _with_idf(self.bm25, own).get_scores(list(own))
         if self.model.variant == "bm25+":  # it gives all documents delta · Σ weight
             held = (not own.keys().isdisjoint(counts) for counts in self.bm25.doc_freqs)
             found = np.flatnonzero(np.fromiter(held, bool, len(scores)))
-        elif len(own) < len(weights):
-            found = np.flatnonzero(_with_idf(self.bm25, own).get_scores(list(own)) > 0)
         else:
-            found = np.flatnonzero(scores > 0)
+            found = np.flatnonzero(mine > 0)
         if filter is not None:
             found = found[self._mask(filter)[found]]
         order = best(scores, found, k)

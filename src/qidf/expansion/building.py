@@ -15,7 +15,7 @@ from qidf.analysis import ANALYZERS, Token
 from qidf.analysis.word import STOP_WORDS
 from qidf.errors import EngineError, QidfError
 from qidf.expansion.collected import Collected
-from qidf.expansion.dictionary import About, Dictionary, in_order, write
+from qidf.expansion.dictionary import About, Dictionary, in_order, most_bytes, write
 from qidf.expansion.place import identity, path_of
 from qidf.expansion.spellings import Spellings, from_terms
 from qidf.index.search import scanner
@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 
 _AT_ONCE = 500  # names that a server is asked to analyze in one request
 _HELD = 250_000  # terms and words that are held until they are written down
-_BETWEEN = 20_000  # documents between two places to go on from, at most
+_BETWEEN = 20_000  # documents between two checkpoints, at most
 
 
 class Built(NamedTuple):
@@ -68,7 +68,7 @@ def build(
     spellings : str, default none
         A folder of files, or a file of JSON lines, to read in place of what the index stores.
     most : int, optional
-        Documents to read at most.
+        Documents to read at most. What was read is not kept then.
     fresh : bool, default False
         Read all again.
     progress : callable, optional
@@ -85,64 +85,68 @@ def build(
     if not path:
         raise EngineError(f"{engine.url} has no place to keep a dictionary beside: say where")
     N = engine.collection().documents
-    kept = f"{path.removesuffix('.qidf')}.read" if engine.reads_on and not spellings else ""
-    made_from = f"{identity(engine)} {engine.analyzer} {engine.analyzes_remotely}"
-    try:
-        with Collected(kept, made_from, fresh=fresh) as collected:
-            if collected.place is not None and not engine.goes_on(collected.place):
+    # A part of what is there is no beginning to go on from: it would be counted again.
+    keeps = engine.resumable and not spellings and most is None
+    kept = f"{path.removesuffix('.qidf')}.read" if keeps else ""
+    name = identity(engine)
+    made_from = f"{name or engine.url} {engine.analyzer} {engine.analyzes_remotely}"
+    source = "files" if spellings else "texts"
+    with Collected(kept, made_from, fresh=fresh) as collected:
+        try:
+            if collected.checkpoint is not None and not engine.can_resume(collected.checkpoint):
                 collected.clear()
             before = collected.documents
             _read(engine, spellings, collected, most, lambda read: progress(read, max(N, read)) if progress else None)
-            if not collected.documents:
-                return _built_from_terms(engine, path, spellings, N)
-            if engine.analyzes_remotely:  # each name is sent there once, and not each text
-                collected.analyze(partial(_as_terms, engine), _AT_ONCE)
-            check_space(path, collected.nbytes())
-            source = "files" if spellings else "texts"
-            about = About(identity(engine), engine.analyzer, N, collected.documents, source)
-            terms = collected.terms(analyzed=engine.analyzes_remotely)
-            size = write(path, about, terms, collected.dfs())
-            note = f"went on after {before:,} documents that were read before (--fresh reads all again)"
-    except sqlite3.DatabaseError as error:
-        raise QidfError(f"{kept or 'what was read'} can't be read ({error}): --fresh begins anew") from error
-    engine.dictionary = Dictionary(path)
-    return Built(engine.dictionary, size, note if before else "")
-
-
-def _read(engine: Engine, spellings: str, collected: Collected, most: int | None, tell: Callable[[int], None]) -> None:
-    """Add what the texts show, from where reading ended on."""
-    shown = Spellings(_as_spelled if engine.analyzes_remotely else analysis(engine))
-    pages = _files(spellings) if spellings else engine.read(collected.place)
-    last = collected.place
-    for texts, place in pages:
-        room = len(texts) if most is None else max(0, most - collected.documents - shown.documents)
-        for text in texts[:room]:
-            shown.add(text)
-        tell(collected.documents + shown.documents)
-        if room < len(texts):  # not all of the page: reading goes on at its begin
-            break
-        last = place
-        if shown.size > _HELD or (place is not None and shown.documents >= _BETWEEN):
-            shown.take(collected, place)
-    if shown.documents:
-        shown.take(collected, last)
-
-
-def _built_from_terms(engine: Engine, path: str, spellings: str, documents: int) -> Built:
-    """Make a dictionary from bare terms, where there are no texts."""
+            if collected.documents:
+                if engine.analyzes_remotely:  # each name is sent there once, and not each text
+                    collected.analyze(partial(_as_terms, engine), _AT_ONCE)
+                check_space(path, most_bytes(*collected.sizes()))
+                about = About(name, engine.analyzer, N, collected.documents, source, engine.state)
+                terms = collected.terms(analyzed=engine.analyzes_remotely)
+                size = write(path, about, terms, collected.dfs())
+                note = f"went on after {before:,} documents that were read before (--fresh reads all again)"
+                return _given(engine, path, size, note if before else "")
+        except sqlite3.OperationalError as error:
+            raise collected.refused(error) from error
+        except sqlite3.DatabaseError as error:
+            raise QidfError(f"{kept or 'what was read'} is damaged ({error}): --fresh begins anew") from error
     if spellings:
         raise EngineError(f"no document in {spellings}")
     dropped = STOP_WORDS if engine.analyzer == "word" else ()
-    parts, dfs = from_terms(dict(engine.vocabulary()), documents, dropped)
+    parts, dfs = from_terms(dict(engine.vocabulary()), N, dropped)
     if not dfs:
         raise EngineError(
             f"{engine.url} stores no texts and lists no terms: name the code it was made from (--spellings PATH)"
         )
-    check_space(path, sum(len(term) + 5 * len(own) + 4 for term, own in parts.items()) * 5 // 4 + (1 << 20))
-    size = write(path, About(identity(engine), engine.analyzer, documents, 0, "terms"), in_order(parts), dfs)
-    engine.dictionary = Dictionary(path)
+    check_space(path, most_bytes(len(parts), sum(map(len, parts)), sum(map(len, parts.values()))))
+    size = write(path, About(name, engine.analyzer, N, 0, "terms", engine.state), in_order(parts), dfs)
     note = "the index stores no texts: its bare terms were cut by its own words (--spellings PATH knows better)"
+    return _given(engine, path, size, note)
+
+
+def _given(engine: Engine, path: str, size: int, note: str) -> Built:
+    """Give a new dictionary to its engine."""
+    engine.dictionary = Dictionary(path)
     return Built(engine.dictionary, size, note)
+
+
+def _read(engine: Engine, spellings: str, collected: Collected, most: int | None, tell: Callable[[int], None]) -> None:
+    """Add what the texts show, from the last checkpoint on."""
+    shown = Spellings(_as_spelled if engine.analyzes_remotely else analysis(engine))
+    last = collected.checkpoint
+    for texts, checkpoint in _files(spellings) if spellings else engine.read(last):
+        read = collected.documents + shown.documents
+        for text in texts if most is None else texts[: most - read]:
+            shown.add(text)
+        last = checkpoint
+        read = collected.documents + shown.documents
+        tell(read)
+        if read == most:
+            break
+        if shown.size > _HELD or (checkpoint is not None and shown.documents >= _BETWEEN):
+            shown.take(collected, checkpoint)
+    if shown.documents:
+        shown.take(collected, last)
 
 
 def analysis(engine: Engine) -> Callable[[str], list[Token]]:

@@ -1,7 +1,7 @@
 """What was read so far of an index's spellings: a SQLite file, so that a build goes on where it was interrupted.
 
-Each transaction adds the counts of some documents together with the place where reading goes on, so that a kill at any
-moment loses no more than the last of them. Knows terms and parts; knows no engine.
+Each transaction adds the counts of some documents together with a checkpoint, behind which reading goes on, so that a
+kill at any moment loses no more than the last of them. Knows terms and parts; knows no engine.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ FORMAT = 1
 _CUT = "\x1f"
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS spelled (term BLOB, parts BLOB, size INT, n INT, PRIMARY KEY (term, parts)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS words (word BLOB PRIMARY KEY, n INT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS analyzed (name BLOB PRIMARY KEY, term BLOB) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS state (format INT, made_from TEXT, documents INT, place TEXT);
+CREATE TABLE spelled (term BLOB, parts BLOB, size INT, n INT, PRIMARY KEY (term, parts)) WITHOUT ROWID;
+CREATE TABLE words (word BLOB PRIMARY KEY, n INT) WITHOUT ROWID;
+CREATE TABLE analyzed (name BLOB PRIMARY KEY, term BLOB) WITHOUT ROWID;
+CREATE TABLE state (made_from TEXT, documents INT, checkpoint TEXT);
 """
 
 _BEST = """
 SELECT size, term, parts FROM (
-    SELECT size, term, parts, row_number() OVER (PARTITION BY term ORDER BY n DESC, parts DESC) AS place FROM {}
-) WHERE place = 1 ORDER BY size, term
+    SELECT size, term, parts, row_number() OVER (PARTITION BY term ORDER BY n DESC, parts DESC) AS rank FROM {}
+) WHERE rank = 1 ORDER BY size, term
 """
 """Each term with the parts that it is spelled with most often, in the order of a dictionary."""
 
@@ -45,7 +45,7 @@ class Collected:
     Parameters
     ----------
     path : str, default none
-        Of the file; without one it is in memory.
+        Of the file; without one it is a temporary one, gone at the end.
     made_from : str, default none
         What is read, in any words. A file that was made from something else is begun anew.
     fresh : bool, default False
@@ -60,44 +60,44 @@ class Collected:
     ----------
     documents : int
         How many were added; one that was written again meanwhile counts twice.
-    place : JSON
-        Where to go on reading, as `add` was given it; None at the beginning.
+    checkpoint : JSON
+        As `add` was given it; None at the beginning.
     """
 
     def __init__(self, path: str = "", made_from: str = "", *, fresh: bool = False) -> None:
         self.path = path
-        self.documents, self.place = 0, None
+        self.documents, self.checkpoint = 0, None
         if path:
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-            if fresh and os.path.exists(path):
-                os.unlink(path)
         try:
-            self._open(made_from)
+            self._open(made_from, fresh)
         except sqlite3.OperationalError as error:
-            raise self._refused(error) from None
+            raise self.refused(error) from None
         except sqlite3.DatabaseError:  # something else, or damaged: what it held can be read again
-            self._connection.close()
             os.unlink(path)
-            self._open(made_from)
+            self._open(made_from, fresh)
 
-    def _open(self, made_from: str) -> None:
-        self._connection = sqlite3.connect(self.path or ":memory:", timeout=0.5, isolation_level=None)
-        run = self._connection.execute
-        run("PRAGMA locking_mode = EXCLUSIVE")
-        run("BEGIN EXCLUSIVE")
+    def _open(self, made_from: str, fresh: bool) -> None:
+        self._connection = sqlite3.connect(self.path, timeout=0.5, isolation_level=None)
         try:
-            for statement in _TABLES.split(";"):
-                run(statement)
-            known = run("SELECT format, made_from, documents, place FROM state").fetchone()
-            if known and known[:2] == (FORMAT, made_from):
-                self.documents, self.place = known[2], json.loads(known[3])
+            run = self._connection.execute
+            run("PRAGMA locking_mode = EXCLUSIVE")
+            run("BEGIN EXCLUSIVE")
+            known = None
+            if run("PRAGMA user_version").fetchone() == (FORMAT,) and not fresh:
+                known = run("SELECT documents, checkpoint FROM state WHERE made_from = ?", (made_from,)).fetchone()
+            if known is None:
+                for (table,) in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                    run(f'DROP TABLE "{table}"')
+                for statement in _TABLES.split(";"):
+                    run(statement)
+                run("INSERT INTO state VALUES (?, 0, 'null')", (made_from,))
+                run(f"PRAGMA user_version = {FORMAT}")
             else:
-                for table in ("spelled", "words", "analyzed", "state"):
-                    run(f"DELETE FROM {table}")
-                run("INSERT INTO state VALUES (?, ?, 0, 'null')", (FORMAT, made_from))
+                self.documents, self.checkpoint = known[0], json.loads(known[1])
             run("COMMIT")
         except BaseException:
-            self._rolled_back()
+            self._connection.close()
             raise
 
     def clear(self) -> None:
@@ -114,7 +114,11 @@ class Collected:
         self._connection.close()
 
     def add(
-        self, spelled: Mapping[str, Mapping[tuple[str, ...], int]], words: Mapping[str, int], documents: int, place: Any
+        self,
+        spelled: Mapping[str, Mapping[tuple[str, ...], int]],
+        words: Mapping[str, int],
+        documents: int,
+        checkpoint: Any,
     ) -> None:
         """Add what some documents show: all of it or nothing.
 
@@ -125,8 +129,8 @@ class Collected:
         words : mapping of str to int
             In how many of the documents each word stands, alone or as a part.
         documents : int
-        place : JSON
-            Where to go on reading, behind these documents.
+        checkpoint : JSON
+            Behind these documents.
         """
         self._check_space()
         rows = sorted(
@@ -136,25 +140,29 @@ class Collected:
         )
         with self._transaction() as run:
             run.executemany(
-                "INSERT INTO spelled VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", rows
+                "INSERT INTO spelled VALUES (?, ?, ?, ?) ON CONFLICT (term, parts) DO UPDATE SET n = n + excluded.n",
+                rows,
             )
             run.executemany(
-                "INSERT INTO words VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+                "INSERT INTO words VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET n = n + excluded.n",
                 sorted((_bytes(word), n) for word, n in words.items()),
             )
-            self._go_on(run, self.documents + documents, place)
+            self._go_on(run, self.documents + documents, checkpoint)
 
-    def _go_on(self, run: sqlite3.Cursor, documents: int, place: Any) -> None:
-        run.execute("UPDATE state SET documents = ?, place = ?", (documents, json.dumps(place)))
-        self.documents, self.place = documents, place
+    def _go_on(self, run: sqlite3.Cursor, documents: int, checkpoint: Any) -> None:
+        run.execute("UPDATE state SET documents = ?, checkpoint = ?", (documents, json.dumps(checkpoint)))
+        self.documents, self.checkpoint = documents, checkpoint
 
     def analyze(self, analyze: Callable[[list[str]], Mapping[str, str]], at_once: int) -> None:
         """Say what an analyzer makes of each name: {name: term}, without those that it does not leave whole.
 
         Names that were analyzed before are not asked about again.
         """
-        asked = "SELECT DISTINCT term FROM spelled WHERE term NOT IN (SELECT name FROM analyzed) LIMIT ?"
-        while names := [_text(row[0]) for row in self._connection.execute(asked, (at_once,))]:
+        asked = """SELECT DISTINCT spelled.term FROM spelled LEFT JOIN analyzed ON spelled.term = analyzed.name
+            WHERE spelled.term > ? AND analyzed.name IS NULL ORDER BY spelled.term LIMIT ?"""
+        last = ""
+        while names := [_text(row[0]) for row in self._connection.execute(asked, (_bytes(last), at_once))]:
+            last = names[-1]
             found = analyze(names)
             with self._transaction() as run:
                 run.executemany(
@@ -174,10 +182,12 @@ class Collected:
         """Return {word: number of documents that hold it}, alone or as a part."""
         return {_text(word): n for word, n in self._connection.execute("SELECT word, n FROM words")}
 
-    def nbytes(self) -> int:
-        """Return how many bytes a dictionary of these terms takes at most."""
-        found = self._connection.execute("SELECT sum(length(term) + 5 * size + 4) FROM spelled").fetchone()
-        return int(found[0] or 0) * 5 // 4 + (1 << 20)
+    def sizes(self) -> tuple[int, int, int]:
+        """Return how many terms there are at most, their bytes, and their parts."""
+        terms, size, parts = self._connection.execute(
+            "SELECT count(*), sum(length(term)), sum(size) FROM spelled"
+        ).fetchone()
+        return terms, size or 0, parts or 0
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:
@@ -188,7 +198,7 @@ class Collected:
             cursor.execute("COMMIT")
         except sqlite3.OperationalError as error:
             self._rolled_back()
-            raise self._refused(error) from None
+            raise self.refused(error) from None
         except BaseException:
             self._rolled_back()
             raise
@@ -197,10 +207,11 @@ class Collected:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _refused(self, error: sqlite3.OperationalError) -> QidfError:
+    def refused(self, error: sqlite3.OperationalError) -> QidfError:
+        """Return the error for what SQLite could not do: another writes, or there is no room."""
         if "locked" in str(error):
             return QidfError(f"{self.path} is being written: another 'qidf dictionary build' of this index is at work")
-        return QidfError(f"{self.path or 'what was read'} can't be kept: {error}")
+        return QidfError(f"what was read can't be kept{self.path and ' in '}{self.path}: {error}")
 
     def _check_space(self) -> None:
         """Raise QidfError if what is to come may not fit, while what is there is whole."""

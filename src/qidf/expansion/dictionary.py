@@ -16,6 +16,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from qidf.errors import DictionaryCorruptError
 from qidf.index.container import Container, Output, blob
 from qidf.kernels import Lookup
 
@@ -44,6 +45,8 @@ class About(NamedTuple):
         Documents whose texts were read; 0 where there were none and bare terms were cut.
     source : {"texts", "files", "terms"}
         The index's own texts, a folder of files, or its terms.
+    state : str
+        As the engine named what it held; empty where it does not.
     """
 
     engine: str
@@ -51,6 +54,12 @@ class About(NamedTuple):
     documents: int
     read: int
     source: str
+    state: str = ""
+
+
+def most_bytes(terms: int, size: int, parts: int) -> int:
+    """Return how many bytes a dictionary takes at most: of so many terms, with bytes and parts together."""
+    return (size + 4 * terms + 5 * parts) * 5 // 4 + (1 << 20)
 
 
 def in_order(parts: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -197,7 +206,7 @@ class Dictionary(Container):
 
     Raises
     ------
-    IndexCorruptError
+    DictionaryCorruptError
         The file is missing, half-written, damaged or something else; a page says so when it is read.
     """
 
@@ -235,6 +244,10 @@ class Dictionary(Container):
         ):
             raise self.damaged("its arrays do not fit each other")
         self._lookup = Lookup(self.map, self.name, self.arrays, self._starts, sizes)
+
+    def damaged(self, why: str) -> DictionaryCorruptError:
+        """Return the error that says so of this file."""
+        return DictionaryCorruptError(f"{self.name} is damaged: {why}")
 
     def __len__(self) -> int:
         return self.terms
@@ -303,4 +316,4 @@ class Dictionary(Container):
             raise self.damaged("a term is no text") from error
 
 
-__all__ = ["READ", "About", "Candidate", "Dictionary", "in_order", "write"]
+__all__ = ["READ", "About", "Candidate", "Dictionary", "in_order", "most_bytes", "write"]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from qidf.errors import EngineWarning, IndexCorruptError, IndexMismatchError
+from qidf.errors import DictionaryCorruptError, EngineWarning, IndexCorruptError, IndexMismatchError
 
 if TYPE_CHECKING:
     from qidf.engines.base import Engine
@@ -115,7 +115,7 @@ class Dictionaries:
 
     Raises
     ------
-    IndexCorruptError
+    DictionaryCorruptError
         One of `files` is missing, damaged or something else.
     """
 
@@ -148,7 +148,7 @@ class Dictionaries:
 
         Raises
         ------
-        IndexCorruptError, ValueError
+        DictionaryCorruptError, ValueError
             There is one, and it is damaged or another's.
         """
         for name in names:
@@ -171,7 +171,7 @@ class Dictionaries:
         try:
             status = os.stat(path)
         except OSError as error:
-            raise IndexCorruptError(f"{path} can't be read: {error.strerror}") from None
+            raise DictionaryCorruptError(f"{path} can't be read: {error.strerror}") from None
         stamp = status.st_mtime_ns, status.st_ino, status.st_size
         with self._lock:
             opened = self._opened.get(path)

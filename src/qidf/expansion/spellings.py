@@ -109,9 +109,9 @@ class Spellings:
         """How many terms and words are held."""
         return len(self._parts) + len(self._dfs)
 
-    def take(self, collected: Collected, place: Any) -> None:
+    def take(self, collected: Collected, checkpoint: Any) -> None:
         """Add what was shown to what was collected before, and begin anew."""
-        collected.add(self._parts, self._dfs, self.documents, place)
+        collected.add(self._parts, self._dfs, self.documents, checkpoint)
         self._parts, self._dfs, self.documents = {}, Counter(), 0
 
 

@@ -6,6 +6,7 @@ light: a search from the command line must not wait for numpy.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import os
 import threading
@@ -163,6 +164,13 @@ class Index:
     def segments(self) -> int:
         """How many segments it consists of."""
         return len(self._state.segments)
+
+    @property
+    def state(self) -> str:
+        """A name of what the index holds: another one after each change."""
+        manifest = self._state.manifest
+        files = "\n".join((*manifest.segments, *manifest.deletes)).encode()
+        return f"{manifest.documents} {hashlib.blake2b(files, digest_size=12).hexdigest()}"
 
     @property
     def root(self) -> str:

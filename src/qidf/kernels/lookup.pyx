@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 from qidf.kernels.scorer cimport by_bytes, touch_pages
 
-from qidf.errors import IndexCorruptError
+from qidf.errors import DictionaryCorruptError
 
 cdef enum:
     PART_ENDS = 0x1F
@@ -60,7 +60,7 @@ cdef class Lookup:
     """The terms of a dictionary in a buffer (a map of its file).
 
     `arrays` gives (offset in bytes, number of items) of each array by name; terms of `sizes[i]` different parts begin at
-    number `starts[i]`. The caller has checked the footer that they come from. IndexCorruptError where a page is not what
+    number `starts[i]`. The caller has checked the footer that they come from. DictionaryCorruptError where a page is not what
     was written.
     """
 
@@ -129,7 +129,7 @@ cdef class Lookup:
         return self.base + <size_t>offset
 
     cdef object damaged(self, str why):
-        return IndexCorruptError(f"{self.name} is damaged: {why}")
+        return DictionaryCorruptError(f"{self.name} is damaged: {why}")
 
     cdef int touch(self, const void* start, size_t length) noexcept nogil:
         return touch_pages(self.base, self.pages, self.sums, self.seen, start, length)

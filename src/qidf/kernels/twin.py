@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qidf.analysis import Token, get
-from qidf.errors import IndexCorruptError
+from qidf.errors import DictionaryCorruptError, IndexCorruptError
 
 _V = TypeVar("_V")
 
@@ -773,8 +773,8 @@ class Lookup:
             for number in best
         ]
 
-    def _damaged(self, why: str) -> IndexCorruptError:
-        return IndexCorruptError(f"{self._name} is damaged: {why}")
+    def _damaged(self, why: str) -> DictionaryCorruptError:
+        return DictionaryCorruptError(f"{self._name} is damaged: {why}")
 
     def _size(self, number: int) -> int:
         return self._sizes[bisect_right(self._starts, number) - 1]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -97,11 +97,6 @@ class Plan:
 
     def __bool__(self) -> bool:
         return bool(self.sites)
-
-    def of(self, texts: Container[Text]) -> Plan:
-        """Return the plan for the matches that have one of these texts alone."""
-        sites = tuple(site for site in self.sites if any(match.text in texts for match in site.matches if match.text))
-        return replace(self, sites=sites)
 
 
 class Rewritten(NamedTuple):

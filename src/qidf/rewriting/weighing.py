@@ -137,8 +137,10 @@ def _weigh_site(site: Site, weighing: _Weighing) -> tuple[Json, list[str]]:
 
 
 def _weigh(match: Match, source: Text, weighing: _Weighing) -> tuple[Json, list[str]]:
-    """Return a match as a bool with weights, and what is to be told of it; None where nothing is another."""
+    """Return a match as a bool with weights, None where it would be as it is, and what is to be told of it."""
     known, text = weighing.statistics.get(source), source.text
+    if weighing.scheme == _PLAIN and not weighing.added.get(source):
+        return None, []
     if known is None:
         raise LeftError(f"no statistics of field {match.field[:80]}")
     clauses, scale = _clauses(text, _stacks(text, known.tokens), known, weighing.scheme)
