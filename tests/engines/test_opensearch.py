@@ -22,6 +22,7 @@ from qidf.engines.opensearch import from_client, wrap
 from qidf.errors import EngineError, EngineWarning
 from qidf.expansion import building
 from qidf.expansion.building import build
+from qidf.expansion.place import path_of
 from tests.cluster.between import between, certificate
 from tests.engines.conformance import DELETED, DOCUMENTS, Conformance, Subject
 from tests.engines.opensearch_server import Server
@@ -29,6 +30,7 @@ from tests.engines.required import load
 
 opensearchpy = load("opensearch", "opensearchpy")
 
+LETTERS = [chr(65 + i // 26) + chr(97 + i % 26) + "x" for i in range(120)]
 ENGLISH = {"analysis": {"analyzer": {"default": {"type": "english"}}}}
 
 
@@ -606,6 +608,46 @@ def test_a_build_goes_on_where_it_was_interrupted(client: Any, monkeypatch: pyte
     anew = build(from_client(client, "kept", "body", url="opensearch+http://here/kept#body"))
     assert (anew.dictionary.about.read, anew.note) == (5, "")
     client.indices.delete(index="kept")
+
+
+def test_what_shows_late_is_read_later(client: Any) -> None:
+    """A copy of a shard may show a sequence number before a lower one: a hole below the last is looked into again."""
+    write(client, "late", [(f"f{i}", f"text{i}") for i in range(30)])
+    engine = from_client(client, "late", "body")
+    pages = list(engine.read())
+    whole = pages[-1][1]
+    ((key, shards),) = whole.items()
+    assert all(len(ranges) <= 2 for ranges in shards.values())
+    number, ranges = next((number, ranges) for number, ranges in shards.items() if ranges[-1][1] >= 3)
+    last = ranges[-1][1]
+    holed = {key: {**shards, number: [[0, last - 2], [last, last]]}}
+    found = [text for texts, _ in engine.read(holed) for text in texts]
+    assert len(found) == 1
+    assert list(engine.read(holed))[-1][1][key][number] == [[0, last]]
+    assert [text for texts, _ in engine.read(whole) for text in texts] == []
+    for odd in (5, {"late": 3}, {key: {"0": [1]}}, {key: {"0": "x"}}, [1]):
+        assert not engine.can_resume(odd)
+    assert engine.can_resume(whole)
+    client.indices.delete(index="late")
+
+
+def test_an_analyzer_that_takes_so_many_tokens_is_asked_about_the_rest(
+    client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    few = {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "few"]}
+    analysis = {"analyzer": {"few": few}, "filter": {"few": {"type": "limit", "max_token_count": 20}}}
+    fields = {"body": {"type": "text", "analyzer": "few"}, "text": {"type": "alias", "path": "body"}}
+    client.indices.create(
+        index="limited", body={"settings": {"analysis": analysis}, "mappings": {"properties": fields}}
+    )
+    for i in range(12):
+        client.index(index="limited", id=str(i), body={"body": " ".join(f"get{c}Table" for c in LETTERS[i:])})
+    client.indices.refresh(index="limited")
+    engine = from_client(client, "limited", "text", url="opensearch+http://here/limited#text")
+    assert len(build(engine).dictionary) == len(LETTERS)
+    assert path_of(engine) == path_of(from_client(client, "limited", "body", url="opensearch+http://here/limited#body"))
+    client.indices.delete(index="limited")
 
 
 def test_a_point_in_time_that_is_refused_again_is_an_error(client: Any) -> None:

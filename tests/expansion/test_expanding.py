@@ -102,3 +102,31 @@ def test_where_no_text_is_stored_bare_terms_are_cut(tmp_path: Path, monkeypatch:
     (tmp_path / "empty").mkdir()
     with pytest.raises(EngineError, match="no document in"):
         build(engine, spellings=str(tmp_path / "empty"))
+
+
+def test_a_page_that_is_damaged_later_leaves_the_query_as_it_is(engine: Embedded) -> None:
+    build(engine)
+    path = Path(path_of(engine))
+    data = bytearray(path.read_bytes())
+    data[10] ^= 1  # in a term, which the footer does not tell
+    path.write_bytes(data)
+    again = connect(engine.url)
+    assert again.dictionary is not None
+    with pytest.warns(EngineWarning, match="queries are not expanded.*dictionary build"):
+        hits = again.search("web socket upgrade handler, user by id")
+    assert hits == engine.search("web socket upgrade handler, user by id", expand="off")
+    assert again.dictionary is None
+
+
+def test_only_documents_with_a_term_of_the_querys_own_are_ranked(tmp_path: Path) -> None:
+    files = [(f"f{i:04}", f"get_user_{i % 7} common") for i in range(3000)] + [
+        ("own", "rare"),
+        ("both", "rare get_user"),
+    ]
+    engine = Embedded(Index.build(files, tmp_path / "index", analyzer="standard", store_text=True))
+    build(engine, str(tmp_path / "dictionary"))
+    assert {hit.id for hit in engine.search("rare get user", 5, expand="rank")} == {"own", "both"}
+    assert [hit.id for hit in engine.search("rare get user", 5, expand="rank", filter={"own"})] == ["own"]
+    assert engine.search("get", 5, expand="rank") == []
+    assert len(engine.search("common get user", 5, expand="rank")) == 5
+    assert [hit.id for hit in engine.search("common get user", 5, expand="rank", filter={"f0007"})] == ["f0007"]

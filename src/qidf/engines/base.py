@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from qidf.errors import AnalyzerWarning, EngineError
+from qidf.errors import AnalyzerWarning, DictionaryCorruptError, EngineError, EngineWarning
 from qidf.index.explain import Explanation, explain_term
 from qidf.index.search import Hit
 from qidf.weighting import (
@@ -384,10 +384,24 @@ class Engine(ABC):
             return []
         from qidf.expansion.expanding import choose
 
-        proposed, mine = self._propose(self.dictionary, query, scheme), set(own)
+        proposed, mine = self._proposal(query, scheme), set(own)
+        if proposed is None:
+            return []
         asked = [term for term in proposed.terms if term not in mine]
         held = dict(zip(asked, self.doc_freqs(asked), strict=True)) if asked else {}
         return choose(proposed, mine, self.collection().documents, scheme, held)
+
+    def _proposal(self, query: str, scheme: Scheme) -> Proposed | None:
+        """Return what the dictionary knows of a query; None if there is none, or, with a warning, if it is damaged."""
+        if self.dictionary is None:
+            return None
+        try:
+            return self._propose(self.dictionary, query, scheme)
+        except DictionaryCorruptError as error:
+            self.dictionary = None
+            message = f"queries are not expanded: {error} (qidf dictionary build --engine {self.url})"
+            warnings.warn(message, EngineWarning, stacklevel=6)
+            return None
 
     def _propose(self, dictionary: Dictionary, query: str, scheme: Scheme) -> Proposed:
         """Return what the dictionary knows of a query."""

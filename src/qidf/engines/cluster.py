@@ -15,6 +15,7 @@ import re
 import threading
 import time
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -50,6 +51,9 @@ WINDOW = 10_000
 
 PAGE = 1000
 """Documents of a page when all are read."""
+
+WINDOW = 10_000
+"""Sequence numbers of a shard, below the last that was read, of which some may show only later."""
 
 PAUSES = (0.1, 0.4, 1.6)
 """Seconds between two tries of a request, give or take half of each."""
@@ -228,8 +232,8 @@ class Cluster(Engine):
         return self._run(clauses, k, filter)
 
     def _rows(self, query: str, scheme: Scheme, expand: Expand, *, unknown: bool = False) -> list[Row]:
-        if expand != "off" and self.dictionary is not None and isinstance(query, str):
-            self._ask_together(query, self._propose(self.dictionary, query, scheme).terms)
+        if expand != "off" and isinstance(query, str) and (proposed := self._proposal(query, scheme)):
+            self._ask_together(query, proposed.terms)
         return super()._rows(query, scheme, expand, unknown=unknown)
 
     def _ask_together(self, query: str, terms: Sequence[str]) -> None:
@@ -303,19 +307,31 @@ class Cluster(Engine):
         """Yield the texts in `_source`, so many documents at a time, with the checkpoint behind them.
 
         Shard by shard through a point in time, which is opened anew where it expired, in the order of `_seq_no`: what
-        is written later has higher ones. A checkpoint is {"INDEX UUID": {shard: the last _seq_no}}.
+        is written later has higher ones. But a copy of a shard may show one before a lower one, so the last 10,000 are
+        looked through again: a checkpoint is {"INDEX UUID": {shard: [first, last] of what was read there, …}}.
         """
         checkpoint = {name: dict(shards) for name, shards in (checkpoint or {}).items()}
         for name, key in sorted(self._uuids().items()):
             shards = checkpoint.setdefault(key, {})
-            for number in self._shards(name):
-                for hits in self._pages(name, number, shards.get(str(number), -1), size):
-                    shards[str(number)] = hits[-1]["sort"][0]
-                    texts = [text for hit in hits if (text := self._text_in(hit)) is not None]
+            for number in map(str, self._shards(name)):
+                last = max((end for _, end in shards.get(number, [])), default=-1)
+                for hits in self._pages(name, number, last - WINDOW, size):
+                    known = shards.get(number, [])
+                    new = [hit for hit in hits if not _covers(known, hit["sort"][0])]
+                    if not new:
+                        continue
+                    shards[number] = _joined(known, [hit["sort"][0] for hit in new])
+                    texts = [text for hit in new if (text := self._text_in(hit)) is not None]
                     yield texts, {name: dict(own) for name, own in checkpoint.items()}
 
     def can_resume(self, checkpoint: Any) -> bool:
-        return set(checkpoint) <= set(self._uuids().values())
+        try:
+            for shards in checkpoint.values():
+                for ranges in shards.values():
+                    _joined(ranges, [])
+            return set(checkpoint) <= set(self._uuids().values())
+        except (AttributeError, TypeError, ValueError):  # not what `read` told
+            return False
 
     def requests_to_read(self, documents: int) -> int:
         """Return about how many requests `read` sends for so many documents: pages, and four for each shard."""
@@ -331,7 +347,7 @@ class Cluster(Engine):
         answer = self._request("GET", f"/{index}/_search_shards")
         return sorted({copies[0]["shard"] for copies in answer["shards"]})
 
-    def _pages(self, index: str, shard: int, last: int, size: int) -> Iterator[list[dict[str, Any]]]:
+    def _pages(self, index: str, shard: str, last: int, size: int) -> Iterator[list[dict[str, Any]]]:
         """Yield the hits of a shard behind a sequence number, some at a time. One request each."""
         pit, is_new = self._point_in_time(index, shard), True
         try:
@@ -361,7 +377,7 @@ class Cluster(Engine):
 
     # requests
 
-    def _point_in_time(self, index: str, shard: int) -> str:
+    def _point_in_time(self, index: str, shard: str) -> str:
         mine = self.way.product == "opensearch"
         path = f"/{index}/_search/point_in_time" if mine else f"/{index}/_pit"
         params = {"keep_alive": "5m", "preference": f"_shards:{shard}"}
@@ -497,6 +513,22 @@ def _values(explanation: dict[str, Any], begins: str) -> Iterator[float]:
         yield float(explanation["value"])
     for detail in explanation.get("details", ()):
         yield from _values(detail, begins)
+
+
+def _covers(ranges: list[list[int]], number: int) -> bool:
+    at = bisect_right(ranges, number, key=lambda one: one[0])
+    return at > 0 and number <= ranges[at - 1][1]
+
+
+def _joined(ranges: list[list[int]], numbers: list[int]) -> list[list[int]]:
+    """Return ascending ranges with more numbers in them, without those that lie far below the last."""
+    out: list[list[int]] = []
+    for first, last in sorted([*ranges, *([number, number] for number in numbers)]):
+        if out and first <= out[-1][1] + 1:
+            out[-1][1] = max(out[-1][1], last)
+        else:
+            out.append([first, last])
+    return [one for one in out if one[1] > out[-1][1] - WINDOW]
 
 
 def _is_askable(term: str) -> bool:

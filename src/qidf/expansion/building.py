@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 _AT_ONCE = 500  # names that a server is asked to analyze in one request
+_DROPPED = 8  # names at the end of those asked about that an analyzer may drop, stop words and the like
 _HELD = 250_000  # terms and words that are held until they are written down
 _BETWEEN = 20_000  # documents between two checkpoints, at most
 
@@ -164,11 +165,16 @@ def _as_terms(engine: Engine, names: list[str]) -> dict[str, str]:
     for name in names:
         places[at, at + len(name)] = name
         at += len(name) + 1
-    return {
-        places[token.start, token.end]: token.term
-        for token in engine.analyze("\n".join(names))
-        if (token.start, token.end) in places
-    }
+    tokens = engine.analyze("\n".join(names))
+    found = {places[token.start, token.end]: token.term for token in tokens if (token.start, token.end) in places}
+    last = max((token.end for token in tokens), default=0)
+    rest = [name for (start, _), name in places.items() if start >= last]
+    if len(rest) == len(names) > _DROPPED:  # not one token of all of them
+        half = len(names) // 2
+        return _as_terms(engine, names[:half]) | _as_terms(engine, names[half:])
+    if _DROPPED < len(rest) < len(names):  # the analyzer may take no more tokens of a text than so many
+        found |= _as_terms(engine, rest)
+    return found
 
 
 def _files(spellings: str) -> Iterator[tuple[list[str], None]]:

@@ -73,7 +73,7 @@ class Collected:
             self._open(made_from, fresh)
         except sqlite3.OperationalError as error:
             raise self.refused(error) from None
-        except sqlite3.DatabaseError:  # something else, or damaged: what it held can be read again
+        except (sqlite3.DatabaseError, ValueError, TypeError):  # something else: what it held can be read again
             os.unlink(path)
             self._open(made_from, fresh)
 
@@ -94,7 +94,7 @@ class Collected:
                 run("INSERT INTO state VALUES (?, 0, 'null')", (made_from,))
                 run(f"PRAGMA user_version = {FORMAT}")
             else:
-                self.documents, self.checkpoint = known[0], json.loads(known[1])
+                self.documents, self.checkpoint = int(known[0]), json.loads(known[1])
             run("COMMIT")
         except BaseException:
             self._connection.close()

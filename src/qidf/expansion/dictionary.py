@@ -12,8 +12,10 @@ import os
 import re
 import sys
 import tempfile
+import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 from qidf.errors import DictionaryCorruptError
@@ -22,6 +24,8 @@ from qidf.kernels import Lookup
 
 _CUT, _ODD = "\x1f", "\x1e"
 _BETWEEN = re.compile(r"[\W_]+|\x1f")
+
+_MOST_PARTS = 1 << 16
 
 READ = 4096
 """Terms of a part's list that a look-up reads."""
@@ -57,6 +61,17 @@ class About(NamedTuple):
     state: str = ""
 
 
+def _about(**told: Any) -> About:
+    """Return what a footer tells; TypeError or ValueError if it can't be."""
+    about = About(**told)
+    if not all(isinstance(value, str) for value in (about.engine, about.analyzer, about.source, about.state)):
+        raise TypeError("a name is no text")
+    for value in (about.documents, about.read):
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+            raise ValueError("a number is out of range")
+    return about
+
+
 def most_bytes(terms: int, size: int, parts: int) -> int:
     """Return how many bytes a dictionary takes at most: of so many terms, with bytes and parts together."""
     return (size + 4 * terms + 5 * parts) * 5 // 4 + (1 << 20)
@@ -86,7 +101,8 @@ def write(path: str, about: About, terms: Iterable[tuple[str, Sequence[str]]], d
     slots = array("I", [0])
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
-    handle, aside = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)}.")
+    _sweep(folder, prefix := f".{os.path.basename(path)}.")
+    handle, aside = tempfile.mkstemp(dir=folder, prefix=prefix)
     try:
         with os.fdopen(handle, "wb") as file:
             output = Output(file, Dictionary.magic)
@@ -111,6 +127,19 @@ def write(path: str, about: About, terms: Iterable[tuple[str, Sequence[str]]], d
         os.unlink(aside)
         raise
     return size
+
+
+def _sweep(folder: str, prefix: str) -> None:
+    """Remove what writers that were killed left behind; one that is at work is younger."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix):
+                with suppress(OSError):
+                    if entry.stat().st_mtime < time.time() - _OLD:
+                        os.unlink(entry.path)
+
+
+_OLD = 3600.0  # seconds
 
 
 def varints(numbers: array[int]) -> bytes:
@@ -221,15 +250,17 @@ class Dictionary(Container):
         "lists.data",
     )
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, *, in_memory: bool = False) -> None:
+        super().__init__(path, in_memory=in_memory)
         self.path = path
         self.terms, self.parts = self.numbers("terms", "parts")
         try:
-            self.about = About(**self.footer["about"])
+            self.about = _about(**self.footer["about"])
             groups = sorted((int(n), int(start)) for n, start in self.footer["groups"].items())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self.damaged("its footer can't be read") from error
+        if not all(0 < n <= _MOST_PARTS and 0 <= start <= self.terms for n, start in groups):
+            raise self.damaged("its groups do not fit")
         sizes = [n for n, _ in groups]
         self._starts = [start for _, start in groups]
         counts = {name: count for name, (_, count) in self.arrays.items()}
@@ -239,8 +270,7 @@ class Dictionary(Container):
             or counts["lists.offsets"] != self.parts + 1
             or counts["parts.docs"] != self.parts
             or self._starts != sorted(self._starts)
-            or (self.terms and (self._starts[:1] != [0] or sizes[0] < 1))
-            or (groups and not 0 <= self._starts[-1] <= self.terms)
+            or (self.terms and self._starts[:1] != [0])
         ):
             raise self.damaged("its arrays do not fit each other")
         self._lookup = Lookup(self.map, self.name, self.arrays, self._starts, sizes)

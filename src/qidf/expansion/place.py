@@ -42,10 +42,10 @@ def identity(engine: Engine) -> str:
     rest = rest.partition("?")[0]
     if scheme not in SCHEMES or IN_MEMORY in rest:  # of a client that was handed over the server is not known
         return ""
-    if scheme.endswith(("+http", "+https")):
-        return f"{scheme}:{rest}"
     path, sharp, field = rest.partition("#")
-    field = str(getattr(engine, "field", field))
+    field = str(getattr(engine, "field", field))  # of a server what an alias stands for
+    if scheme.endswith(("+http", "+https")):
+        return f"{scheme}:{path}#{field}"
     return f"{scheme}:{os.path.realpath(os.path.expanduser(path))}{sharp or ('#' if field else '')}{field}"
 
 
@@ -103,7 +103,7 @@ def _address(server: str) -> str:
 class Dictionaries:
     """The dictionaries of a server's fields, found as `qidf dictionary build` left them. Threads may share one.
 
-    One that was made anew meanwhile is opened anew.
+    They are read into memory; one that was made anew meanwhile is read anew.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class Dictionaries:
         with self._lock:
             opened = self._opened.get(path)
         if opened is None or opened[0] != stamp:
-            opened = stamp, Dictionary(path)
+            opened = stamp, Dictionary(path, in_memory=True)
             with self._lock:
                 self._opened[path] = opened
         return opened[1]

@@ -115,6 +115,7 @@ def _width(name: str) -> int:
 class Container:
     """A container on disk, read through a memory map.
 
+    With `in_memory` the file is read whole, so that whoever cuts it short while it is in use does no harm.
     `footer` is its JSON without the arrays; `arrays` gives (offset in bytes, number of items) by name.
 
     Raises
@@ -126,9 +127,10 @@ class Container:
     """
 
     magic: bytes
+    map: mmap.mmap | bytes
     required: tuple[str, ...] = ()
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, in_memory: bool = False) -> None:
         self.name = os.path.basename(path)
         try:
             fd = os.open(
@@ -138,7 +140,8 @@ class Container:
                 size = os.fstat(file.fileno()).st_size
                 if size < _TRAILER.size + PAGE:
                     raise self.damaged("it is truncated")
-                self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self.map = file.read() if in_memory else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            size = len(self.map)
         except FileNotFoundError as error:
             raise self.damaged("it is missing") from error
         except (OSError, ValueError) as error:
@@ -196,7 +199,7 @@ class Container:
 
     def forget(self) -> None:
         """Let the system have the memory of the pages that were read; they are read again when they are needed."""
-        if hasattr(self.map, "madvise") and hasattr(mmap, "MADV_DONTNEED"):
+        if isinstance(self.map, mmap.mmap) and hasattr(self.map, "madvise") and hasattr(mmap, "MADV_DONTNEED"):
             self.map.madvise(mmap.MADV_DONTNEED)
 
     def verify(self) -> None:
