@@ -10,6 +10,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 from qidf.kernels.scorer cimport by_bytes, touch_pages
 
@@ -30,7 +31,7 @@ cdef struct Sum:
 
 
 cdef inline Sum* slot(Sum* sums, size_t mask, uint32_t number) noexcept nogil:
-    """The slot of a term in a table that is half empty, taken for it if it has none."""
+    """The slot of a term in a table that is a quarter empty, taken for it if it has none."""
     cdef size_t at = (number * <uint64_t>0x9E3779B97F4A7C15 >> 32) & mask
     while sums[at].held and sums[at].number != number:
         at = (at + 1) & mask
@@ -80,6 +81,8 @@ cdef class Lookup:
     cdef const uint64_t* list_offsets
     cdef uint64_t* starts
     cdef uint64_t* sizes
+    cdef Sum* table
+    cdef size_t room
 
     def __cinit__(self, buffer, str name, dict arrays, list starts, list sizes):
         cdef size_t i
@@ -119,6 +122,7 @@ cdef class Lookup:
         free(self.seen)
         free(self.starts)
         free(self.sizes)
+        free(self.table)
         if self.viewed:
             PyBuffer_Release(&self.view)
 
@@ -277,7 +281,7 @@ cdef class Lookup:
         cdef uint32_t* numbers = NULL               # room for each part: one more tells whether its list goes on
         cdef Py_ssize_t* counts = NULL
         cdef Sum* sums = NULL
-        cdef Sum** best = NULL
+        cdef Sum* best = NULL
         cdef Sum* one
         cdef uint32_t number
         cdef uint64_t known = <uint64_t>-1          # beyond it a list that was read in part may say more
@@ -286,7 +290,7 @@ cdef class Lookup:
             return []
         numbers = <uint32_t*>malloc(given * room * sizeof(uint32_t))
         counts = <Py_ssize_t*>calloc(given, sizeof(Py_ssize_t))
-        best = <Sum**>malloc(most * sizeof(Sum*))
+        best = <Sum*>malloc(most * sizeof(Sum))
         try:
             if numbers == NULL or counts == NULL or best == NULL:
                 raise MemoryError("no memory for a look-up")
@@ -299,11 +303,17 @@ cdef class Lookup:
                     if numbers[i * room + read - 1] < known:
                         known = numbers[i * room + read - 1]
                 entries += counts[i]
-            while mask < <size_t>(2 * entries):
+            while mask < <size_t>(entries + entries // 3):
                 mask = 2 * mask + 1
-            sums = <Sum*>calloc(mask + 1, sizeof(Sum))
-            if sums == NULL:
-                raise MemoryError("no memory for a look-up")
+            if mask >= self.room:           # kept; nothing is made in Python while it is read, so one thread has it
+                free(self.table)
+                self.room = 0
+                self.table = <Sum*>malloc((mask + 1) * sizeof(Sum))
+                if self.table == NULL:
+                    raise MemoryError("no memory for a look-up")
+                self.room = mask + 1
+            sums = self.table
+            memset(sums, 0, (mask + 1) * sizeof(Sum))
             for i in range(given):
                 weight = weights[i]
                 group = 0
@@ -321,16 +331,16 @@ cdef class Lookup:
                 one = sums + at
                 if one.held:
                     one.total = one.held * one.total / <double>self.sizes[one.group]
-                    if found < most or lower(best[found - 1], one):
+                    if found < most or lower(&best[found - 1], one):
                         j = found if found < most else most - 1
-                        while j > 0 and lower(best[j - 1], one):
+                        while j > 0 and lower(&best[j - 1], one):
                             best[j] = best[j - 1]
                             j -= 1
-                        best[j] = one
+                        best[j] = one[0]
                         found += found < most
             out = []
             for j in range(found):
-                one = best[j]
+                one = &best[j]
                 held = []
                 for i in range(given):
                     if one.which >> i & 1 if i < MASKED else holds(numbers + i * room, counts[i], one.number):
@@ -347,5 +357,4 @@ cdef class Lookup:
         finally:
             free(numbers)
             free(counts)
-            free(sums)
             free(best)
