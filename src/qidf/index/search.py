@@ -6,7 +6,6 @@ light: a search from the command line must not wait for numpy.
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import os
 import threading
@@ -168,6 +167,8 @@ class Index:
     @property
     def state(self) -> str:
         """A name of what the index holds: another one after each change."""
+        import hashlib
+
         manifest = self._state.manifest
         files = "\n".join((*manifest.segments, *manifest.deletes)).encode()
         return f"{manifest.documents} {hashlib.blake2b(files, digest_size=12).hexdigest()}"
