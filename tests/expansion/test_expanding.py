@@ -99,6 +99,9 @@ def test_where_no_text_is_stored_bare_terms_are_cut(tmp_path: Path, monkeypatch:
     assert built.dictionary.about.source == "terms"
     assert built.dictionary.parts_of("websocketupgrade") == ["web", "socket", "upgrade"]
     assert built.dictionary.parts_of("get_user") == ["get", "user"]
+    for most in (0, -3, "many"):
+        with pytest.raises(ValueError, match="most must be"):
+            build(engine, most=most)  # type: ignore[arg-type]
     (tmp_path / "empty").mkdir()
     with pytest.raises(EngineError, match="no document in"):
         build(engine, spellings=str(tmp_path / "empty"))

@@ -78,3 +78,10 @@ def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
     os.utime(old, (0, 0))
     made(str(tmp_path / "d"))
     assert sorted(path.name for path in tmp_path.iterdir()) == [".d.young", "d"]
+
+
+def test_one_file_is_no_list_of_files(tmp_path: Path) -> None:
+    path = made(str(tmp_path / "code.qidf"))
+    for one in (path, Path(path)):
+        with pytest.raises(ValueError, match="dictionaries must be a list of files"):
+            Dictionaries(files=one)  # type: ignore[arg-type]

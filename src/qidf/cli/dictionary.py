@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -65,15 +64,14 @@ def build(engine: str, spellings: str | None, most: int | None, fresh: bool, dry
     time; later, it reads what was written since. Where an index stores no texts, its bare terms are cut by its own
     words, and you are told.
     """
-    from qidf.errors import QidfError
     from qidf.expansion.building import build as make
+    from qidf.expansion.place import check_needed
     from qidf.weighting import check_count
 
     if fresh and spellings:
         raise click.UsageError("--spellings is read whole each time: leave --fresh out")
     opened = _connect(engine)
-    if opened.analyzer == "code":
-        raise QidfError(f"{opened.url} needs no dictionary: it takes identifiers apart already (analyzer code)")
+    check_needed(opened)
     limit = None if most is None else check_count("documents", most)
     if dry_run:
         _tell_plan(opened, spellings or "", limit, as_json)
@@ -99,8 +97,10 @@ def build(engine: str, spellings: str | None, most: int | None, fresh: bool, dry
 @options.json_output
 def show(query: str | None, engine: str, as_json: bool) -> None:
     """Show the parts of a term, or the terms that QUERY would be widened by; without QUERY, what it was made from."""
+    from qidf.expansion.place import required
+
     opened = _connect(engine)
-    dictionary = _dictionary(opened)
+    dictionary = required(opened)
     style = Style(sys.stdout)
     if query is None:
         if as_json:
@@ -127,8 +127,10 @@ def show(query: str | None, engine: str, as_json: bool) -> None:
 @options.json_output
 def check(engine: str, as_json: bool) -> None:
     """Read the whole dictionary, and compare it with the index as it is now."""
+    from qidf.expansion.place import required
+
     opened = _connect(engine)
-    dictionary = _dictionary(opened)
+    dictionary = required(opened)
     dictionary.verify()
     documents = opened.collection().documents
     if as_json:
@@ -145,22 +147,6 @@ def _connect(engine: str) -> Engine:
 
     with remarks():
         return connect(engine)
-
-
-def _dictionary(engine: Engine) -> Dictionary:
-    """Return the dictionary of an engine, whatever is wrong with it as an error."""
-    from qidf.errors import QidfError
-    from qidf.expansion.dictionary import Dictionary
-    from qidf.expansion.place import check, path_of
-
-    if engine.dictionary is not None:
-        return engine.dictionary
-    path = path_of(engine)
-    if not path or not os.path.exists(path):
-        raise QidfError(f"{engine.url} has no dictionary: qidf dictionary build --engine {engine.url}")
-    dictionary = Dictionary(path)
-    check(dictionary, engine)
-    return dictionary
 
 
 def _about(dictionary: Dictionary) -> dict[str, Any]:

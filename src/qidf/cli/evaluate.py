@@ -98,6 +98,7 @@ def command(
 
     Each --q is compared with the first, by a paired bootstrap over queries.
     """
+    from qidf.expansion.place import required
     from qidf.lab.beir import read_judgments
     from qidf.lab.evaluation import Weights, evaluate
     from qidf.weighting import parse_q, resolve
@@ -115,7 +116,7 @@ def command(
     judgments = read_judgments(folder, most, seed)
     with _opened(folder, analyzer, url, counter) as (index, tokens), bar("weights") as progress:
         if expand != "off":
-            _check_dictionary(index)
+            required(index)  # type: ignore[arg-type]  # an engine: without --engine it is refused above
         results = evaluate(index, judgments, choices, tokens=tokens, overflow=overflow, seed=seed, progress=progress)
         name = index.analyzer
     if output is not None:
@@ -129,16 +130,6 @@ def command(
         judgments, name, results, tokens, tokenizer or f"{bytes_per_token:g} bytes each", Style(sys.stdout)
     ):
         say(line)
-
-
-def _check_dictionary(index: Index | Engine) -> None:
-    from qidf.engines import Engine
-    from qidf.errors import QidfError
-
-    if isinstance(index, Engine) and index.dictionary is None:
-        if index.analyzer == "code":
-            raise QidfError(f"--expand changes nothing: {index.url} takes identifiers apart already (analyzer code)")
-        raise QidfError(f"{index.url} has no dictionary: qidf dictionary build --engine {index.url}")
 
 
 def _counter(tokenizer: str | None, bytes_per_token: float) -> Callable[[str], int]:

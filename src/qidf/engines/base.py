@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from qidf.errors import AnalyzerWarning, DictionaryCorruptError, EngineError, EngineWarning
+from qidf.errors import AnalyzerWarning, DictionaryCorruptError, EngineError
 from qidf.index.explain import Explanation, explain_term
 from qidf.index.search import Hit
 from qidf.weighting import (
@@ -398,9 +398,10 @@ class Engine(ABC):
         try:
             return self._propose(self.dictionary, query, scheme)
         except DictionaryCorruptError as error:
+            from qidf.expansion.place import warn
+
             self.dictionary = None
-            message = f"queries are not expanded: {error} (qidf dictionary build --engine {self.url})"
-            warnings.warn(message, EngineWarning, stacklevel=6)
+            warn(self, error, stacklevel=7)
             return None
 
     def _propose(self, dictionary: Dictionary, query: str, scheme: Scheme) -> Proposed:

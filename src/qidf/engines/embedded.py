@@ -67,11 +67,11 @@ class Embedded(Engine):
         filter: Filter = None,
         expand: Expand = "auto",
     ) -> list[Hit]:
-        weighted = self.weights(query, q=q, a=a, expand=expand)
-        if expand != "rank":
-            return self.search_terms(weighted, k, filter=filter)
-        own = {term.term for term in self.query_terms(query)}
-        return self._rank_held(weighted, [term for term, weight in weighted if weight > 0 and term in own], k, filter)
+        own, added = self._weighted(query, q, a, expand)
+        k = check_count("k", k)
+        if expand == "rank" and added:
+            return self._rank_held(own + added, [term for term, weight in own if weight > 0], k, filter)
+        return self._rank(own + added, k, filter)
 
     def search_terms(self, terms: Iterable[tuple[str, float]], k: int = 10, *, filter: Filter = None) -> list[Hit]:
         return self._rank(list(terms), check_count("k", k), filter)
@@ -85,8 +85,7 @@ class Embedded(Engine):
 
     def _rank_held(self, weighted: list[tuple[str, float]], own: list[str], k: int, filter: Filter) -> list[Hit]:
         """Rank the documents alone that hold one of `own`: those are listed if they are few, else each hit is asked."""
-        k = check_count("k", k)
-        allows = filter if callable(filter) or filter is None else filter.__contains__
+        allows = _allows(filter)
         most = sum(self.index.doc_freqs(own))
         if most <= _FEW:
             held = {hit.id for hit in self.index.search_terms([(term, 1.0) for term in own], most)} if most else set()
@@ -100,7 +99,7 @@ class Embedded(Engine):
 
     def _rank(self, weighted: list[tuple[str, float]], k: int, filter: Filter) -> list[Hit]:
         most = self.index.documents
-        allows = filter if callable(filter) or filter is None else filter.__contains__
+        allows = _allows(filter)
         depth = k
         while True:  # deeper until enough of the ranking passes the filter
             hits = self.index.search_terms(weighted, depth, k1=self.model.k1, b=self.model.b)
@@ -112,9 +111,16 @@ class Embedded(Engine):
     def weights(
         self, query: str, *, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto"
     ) -> list[tuple[str, float]]:
+        own, added = self._weighted(query, q, a, expand)
+        return own + added
+
+    def _weighted(
+        self, query: str, q: Q | str, a: float | None, expand: Expand
+    ) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+        """Return the query's own terms and those that it is widened by, with their weights."""
         own = self.index.weights(query, q=q, a=a, odds=self.model.odds)
         added = self._widen(query, [term for term, _ in own], self.scheme(q, a), expand)
-        return own + [(one.term, one.weight) for one in added]
+        return own, [(one.term, one.weight) for one in added]
 
     def explain(
         self, query: str, id: str, *, q: Q | str = "auto", a: float | None = None, expand: Expand = "auto"
@@ -156,3 +162,8 @@ class Embedded(Engine):
 
     def length(self, id: str) -> int | None:
         return self.index.length(id)
+
+
+def _allows(filter: Filter) -> Callable[[str], bool] | None:
+    """Return whether a filter lets an id through; None where there is no filter."""
+    return filter if callable(filter) or filter is None else filter.__contains__

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,6 +17,8 @@ from qidf.expansion.dictionary import About, Dictionary, in_order, most_bytes, w
 from qidf.expansion.place import identity, path_of
 from qidf.expansion.spellings import Spellings, from_terms
 from qidf.index.search import scanner
+from qidf.index.store import check_space
+from qidf.weighting import check_count
 
 if TYPE_CHECKING:
     from qidf.engines.base import Engine
@@ -81,10 +81,13 @@ def build(
         The index is in memory and no path is given, or it has neither texts nor terms to tell.
     QidfError
         The disk is too full, or another build of the same dictionary is at work.
+    ValueError
+        `most` is no integer of at least 1.
     """
     path = path or path_of(engine)
     if not path:
         raise EngineError(f"{engine.url} has no place to keep a dictionary beside: say where")
+    most = None if most is None else check_count("most", most)
     N = engine.collection().documents
     # A part of what is there is no beginning to go on from: it would be counted again.
     keeps = engine.resumable and not spellings and most is None
@@ -101,7 +104,7 @@ def build(
             if collected.documents:
                 if engine.analyzes_remotely:  # each name is sent there once, and not each text
                     collected.analyze(partial(_as_terms, engine), _AT_ONCE)
-                check_space(path, most_bytes(*collected.sizes()))
+                check_space(path, most_bytes(*collected.sizes()), "dictionary", "free some space")
                 about = About(name, engine.analyzer, N, collected.documents, source, engine.state)
                 terms = collected.terms(analyzed=engine.analyzes_remotely)
                 size = write(path, about, terms, collected.dfs())
@@ -119,7 +122,8 @@ def build(
         raise EngineError(
             f"{engine.url} stores no texts and lists no terms: name the code it was made from (--spellings PATH)"
         )
-    check_space(path, most_bytes(len(parts), sum(map(len, parts)), sum(map(len, parts.values()))))
+    size = most_bytes(len(parts), sum(map(len, parts)), sum(map(len, parts.values())))
+    check_space(path, size, "dictionary", "free some space")
     size = write(path, About(name, engine.analyzer, N, 0, "terms", engine.state), in_order(parts), dfs)
     note = "the index stores no texts: its bare terms were cut by its own words (--spellings PATH knows better)"
     return _given(engine, path, size, note)
@@ -182,13 +186,3 @@ def _files(spellings: str) -> Iterator[tuple[list[str], None]]:
 
     for document in open_source(spellings).documents():
         yield [document.text], None
-
-
-def check_space(path: str, needed: int) -> None:
-    """Raise QidfError if so many bytes do not fit beside what is there."""
-    folder = os.path.dirname(os.path.abspath(path))
-    while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise QidfError(f"a dictionary takes {needed:,} bytes, and {folder} has {free:,} free")

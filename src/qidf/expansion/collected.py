@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
 from qidf.errors import QidfError
+from qidf.index.store import check_space
 
 FORMAT = 1
+_ROOM = 64 << 20  # bytes that a transaction may take
 _CUT = "\x1f"
 
 _TABLES = """
@@ -132,7 +133,8 @@ class Collected:
         checkpoint : JSON
             Behind these documents.
         """
-        self._check_space()
+        if self.path:  # while what is there is whole
+            check_space(self.path, _ROOM, "spellings", "free some space, and go on")
         rows = sorted(
             (_bytes(term), _bytes(_CUT.join(parts)), len(set(parts)), n)
             for term, own in spelled.items()
@@ -212,14 +214,6 @@ class Collected:
         if "locked" in str(error):
             return QidfError(f"{self.path} is being written: another 'qidf dictionary build' of this index is at work")
         return QidfError(f"what was read can't be kept{self.path and ' in '}{self.path}: {error}")
-
-    def _check_space(self) -> None:
-        """Raise QidfError if what is to come may not fit, while what is there is whole."""
-        if not self.path:
-            return
-        free, needed = shutil.disk_usage(os.path.dirname(os.path.abspath(self.path))).free, 64 << 20
-        if free < needed:
-            raise QidfError(f"{self.path} has {free:,} bytes left to grow, and takes {needed:,}: free some, and go on")
 
 
 def _bytes(text: str) -> bytes:

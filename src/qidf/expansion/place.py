@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from qidf.errors import DictionaryCorruptError, EngineWarning, IndexCorruptError, IndexMismatchError
+from qidf.errors import DictionaryCorruptError, EngineWarning, IndexCorruptError, IndexMismatchError, QidfError
 
 if TYPE_CHECKING:
     from qidf.engines.base import Engine
@@ -75,21 +75,57 @@ def of_engine(engine: Engine) -> Dictionary | None:
         dictionary = Dictionary(path)
         check(dictionary, engine)
     except (IndexCorruptError, IndexMismatchError, ValueError) as error:
-        message = f"queries are not expanded: {error} (qidf dictionary build --engine {engine.url})"
-        warnings.warn(message, EngineWarning, stacklevel=3)
+        warn(engine, error, stacklevel=4)
         return None
     return dictionary
+
+
+def required(engine: Engine) -> Dictionary:
+    """Return the dictionary of an engine; whatever is wrong with it is an error.
+
+    Raises
+    ------
+    QidfError, ValueError
+        There is none, none is needed, or it is damaged or another's.
+    """
+    check_needed(engine)
+    if engine.dictionary is not None:
+        return engine.dictionary
+    path = path_of(engine)
+    if not path or not os.path.exists(path):
+        raise QidfError(f"{engine.url} has no dictionary: qidf dictionary build --engine {engine.url}")
+    from qidf.expansion.dictionary import Dictionary
+
+    dictionary = Dictionary(path)
+    check(dictionary, engine)
+    return dictionary
+
+
+def check_needed(engine: Engine) -> None:
+    """Raise QidfError if an engine's index holds the parts of its identifiers."""
+    if engine.analyzer == "code":
+        raise QidfError(f"{engine.url} needs no dictionary: it takes identifiers apart already (analyzer code)")
+
+
+def warn(engine: Engine, error: Exception, stacklevel: int) -> None:
+    """Say that an engine's queries go as they are, and why."""
+    message = f"queries are not expanded: {error} (qidf dictionary build --engine {engine.url})"
+    warnings.warn(message, EngineWarning, stacklevel=stacklevel)
 
 
 def check(dictionary: Dictionary, engine: Engine) -> None:
     """Raise ValueError if a dictionary is another index's, another field's, or of another analyzer."""
     about = dictionary.about
-    if about.engine != identity(engine):
-        raise ValueError(f"the dictionary at {dictionary.path} is that of {about.engine}")
+    _check_identity(dictionary, identity(engine))
     if about.analyzer != engine.analyzer:
         raise ValueError(
             f"the dictionary at {dictionary.path} is of the analyzer {about.analyzer!r}, not {engine.analyzer!r}"
         )
+
+
+def _check_identity(dictionary: Dictionary, name: str) -> None:
+    if dictionary.about.engine != name:
+        raise ValueError(f"the dictionary at {dictionary.path} is that of {dictionary.about.engine}")
 
 
 def _address(server: str) -> str:
@@ -117,9 +153,13 @@ class Dictionaries:
     ------
     DictionaryCorruptError
         One of `files` is missing, damaged or something else.
+    ValueError
+        `files` is no list.
     """
 
     def __init__(self, servers: Iterable[str] = (), files: Iterable[str] = ()) -> None:
+        if isinstance(files, str | os.PathLike):
+            raise ValueError(f"dictionaries must be a list of files, got {files!r}")
         self._servers = tuple(dict.fromkeys(map(_address, servers)))
         self._opened: dict[str, tuple[tuple[int, int, int], Dictionary]] = {}
         self._lock = threading.Lock()
@@ -152,15 +192,16 @@ class Dictionaries:
             There is one, and it is damaged or another's.
         """
         for name in names:
-            places = [(f"{server}/{name}#{field}", "") for server in self._servers]
-            places += [("", self._files[name, field])] if (name, field) in self._files else []
-            for identity, path in places[::-1]:
-                path = path or _path(identity)
+            identities = [f"{server}/{name}#{field}" for server in self._servers]
+            places = {_path(identity): identity for identity in identities}
+            if (name, field) in self._files:
+                places = {self._files[name, field]: "", **places}
+            for path, identity in places.items():
                 if not os.path.exists(path):
                     continue
                 found = self._open(path)
-                if identity and found.about.engine != identity:
-                    raise ValueError(f"the dictionary at {path} is that of {found.about.engine}")
+                if identity:  # a file that was named goes by its index and field
+                    _check_identity(found, identity)
                 if found.about.analyzer == analyzer:
                     return found
         return None

@@ -271,8 +271,10 @@ def _who(owner: str) -> str:
     return f"another process ({pid}: {shown})" if shown else f"another process ({pid})"
 
 
-def check_space(path: str, needed: int) -> None:
-    """Raise QidfError if there are not `needed` bytes free where the index stands, or will stand."""
+def check_space(
+    path: str, needed: int, what: str = "index", remedy: str = "free some space, or give another --index DIR"
+) -> None:
+    """Raise QidfError if there are not `needed` bytes free where an index, or what it is, stands or will stand."""
     import shutil
 
     folder = os.path.abspath(path)
@@ -284,8 +286,8 @@ def check_space(path: str, needed: int) -> None:
         return
     if free < needed:
         raise QidfError(
-            f"not enough disk for the index at {path}: it may take {needed / 1e6:,.2f} MB, and {free / 1e6:,.2f} MB are"
-            " free (free some space, or give another --index DIR)"
+            f"not enough disk for the {what} at {path}: it may take {needed / 1e6:,.2f} MB, and {free / 1e6:,.2f} MB"
+            f" are free ({remedy})"
         )
 
 
